@@ -1,0 +1,40 @@
+# Compiler settings for every target, and the sanitizer builds.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+set(TODOKE_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or thread")
+
+find_program(TODOKE_CCACHE ccache)
+if(TODOKE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # base_dir and the prefix map make a hit possible from another clone of the project.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${TODOKE_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+endif()
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-align
+                    -Wunused -Woverloaded-virtual -Wconversion -Wsign-conversion -Wdouble-promotion
+                    -Wformat=2 -Wimplicit-fallthrough -Werror
+                    -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports both falsely inside coroutine frames and inlined standard containers.
+  add_compile_options(-Wno-maybe-uninitialized -Wno-array-bounds)
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" OR CMAKE_BUILD_TYPE STREQUAL "Release")
+  add_compile_options(-D_FORTIFY_SOURCE=2 -fstack-protector-strong)
+endif()
+add_compile_definitions(BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_BEAST_SEPARATE_COMPILATION)
+
+if(TODOKE_SANITIZE)
+  add_compile_options(-fsanitize=${TODOKE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${TODOKE_SANITIZE})
+endif()
+
+# mold links the larger binaries several times faster where it is installed.
+find_program(TODOKE_MOLD mold)
+if(TODOKE_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()

@@ -1,0 +1,31 @@
+# todoke_test(NAME SOURCES file... [LIBS target...] [LABELS label...] [PROPERTIES ...])
+#
+# A gtest binary whose cases are ctest tests of their own. Labels:
+#   (none)    unit: needs nothing but the binary
+#   postgres  gets a database server from the fixture (tests/harness)
+#   release   runs the release binary `todoke`; left out of the sanitizer build
+include(GoogleTest)
+find_package(GTest REQUIRED)
+enable_testing()
+
+function(todoke_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS;PROPERTIES" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest GTest::gmock todoke_test_main)
+  set(properties TIMEOUT 120 ${arg_PROPERTIES})
+  if(arg_LABELS)
+    list(APPEND properties LABELS "${arg_LABELS}")
+  endif()
+  if("postgres" IN_LIST arg_LABELS)
+    list(APPEND properties FIXTURES_REQUIRED postgres)
+  endif()
+  gtest_discover_tests(${name} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
+endfunction()
+
+# The unit tests beside the code of the current room.
+function(todoke_unit_tests room)
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp)
+  if(tests)
+    todoke_test(${room}_test SOURCES ${tests} LIBS todoke_${room} ${ARGN})
+  endif()
+endfunction()

@@ -1,0 +1,126 @@
+// Configuration: one table of keys, five layers, and for every value where it came from.
+//
+//   default < file (TOML) < database < environment < flag
+//
+// A key `server.listen` is `[server] listen` in the file, TODOKE_SERVER_LISTEN in the environment and `--server.listen` as a
+// flag. A secret key takes its value from a file too: TODOKE_DATABASE_URL_FILE, or `url_file` in the TOML file.
+// The database layer takes live keys only; a key that is set by environment or flag is pinned against it.
+//
+// Each room declares its keys as typed constants (`inline constexpr`) and lists them; `app` collects the lists in a Schema.
+// Unknown keys, wrong types and values out of range are refused with file, line, key and what is allowed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace todoke {
+
+enum class KeyType {
+  text,
+  integer,
+  boolean,   // true, false, on, off
+  choice,    // one of `choices`
+  duration,  // 250ms, 5s, 10m, 2h, 30d; a bare number counts in `unit`
+  size,      // 64KiB, 10MiB, 1GiB; a bare number is bytes
+  address,   // host:port; port 0 means any
+  path,
+  list,      // texts: ["a", "b"] in TOML, `a,b` elsewhere
+};
+
+struct KeySpec {
+  std::string_view name;
+  KeyType type = KeyType::text;
+  std::string_view fallback;  // the default, as it would be written in the environment
+  std::string_view meaning;   // one or two sentences
+  std::string_view choices;   // for choice: "on|off"
+  std::string_view unit;      // for duration: the unit of a bare number (ms, s, m, h, d); otherwise for the reader
+  std::int64_t min = std::numeric_limits<std::int64_t>::min();  // integer, duration (ms), size (bytes), list (entries)
+  std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  bool secret = false;
+  bool live = false;             // an operator can change it while the node runs
+  std::string_view environment;  // a second name of the variable, such as DATABASE_URL
+};
+
+// A key with the type of its value: std::string (text, choice, address, path), std::int64_t (integer, size), bool,
+// std::chrono::milliseconds (duration) or std::vector<std::string> (list).
+template <class T>
+struct Key {
+  KeySpec spec;
+};
+
+using ConfigValue =
+    std::variant<std::string, std::int64_t, bool, std::chrono::milliseconds, std::vector<std::string>>;
+
+enum class Layer { fallback, file, database, environment, flag };
+
+// The keys of all rooms.
+class Schema {
+ public:
+  void add(std::span<const KeySpec* const> keys);
+  [[nodiscard]] const KeySpec* find(std::string_view name) const;
+  [[nodiscard]] const std::map<std::string_view, const KeySpec*>& keys() const { return keys_; }
+
+ private:
+  std::map<std::string_view, const KeySpec*> keys_;
+};
+
+// The variable of a key: server.listen is TODOKE_SERVER_LISTEN.
+std::string environment_name(std::string_view key);
+
+// Parses a value as it is written in the environment, on the command line or in the database.
+Expected<ConfigValue> parse_value(const KeySpec& spec, std::string_view text);
+// The other way round. Durations and sizes come in their largest whole unit.
+std::string format_value(const KeySpec& spec, const ConfigValue& value);
+// "duration, 1s to 1h" and the like: what a value may be.
+std::string allowed_values(const KeySpec& spec);
+
+class Config {
+ public:
+  struct Setting {
+    ConfigValue value;
+    Layer layer = Layer::fallback;
+    std::string source;  // "default", "todoke.toml:12", "TODOKE_SERVER_LISTEN", "--server.listen"
+  };
+
+  // Every key at its default.
+  explicit Config(const Schema& schema);
+
+  // Each throws UserError that names the source, the key and what is allowed.
+  void load_file(const std::string& path);
+  void load_toml(std::string_view text, const std::string& name);
+  // `environment` is a list of NAME=value, as in ::environ. Unknown TODOKE_… names are errors.
+  void load_environment(std::span<const std::string> environment);
+  void set_flag(std::string_view key, std::string_view value);
+
+  template <class T>
+  [[nodiscard]] const T& get(const Key<T>& key) const {
+    return std::get<T>(setting(key.spec.name).value);
+  }
+  [[nodiscard]] const Setting& setting(std::string_view key) const;
+  [[nodiscard]] bool is_default(std::string_view key) const { return setting(key).layer == Layer::fallback; }
+  // As text; a secret that is set shows as ********.
+  [[nodiscard]] std::string shown(std::string_view key) const;
+  [[nodiscard]] const Schema& schema() const { return *schema_; }
+
+ private:
+  void put(const KeySpec& spec, std::string_view text, Layer layer, const std::string& source);
+  void put_from_file(const KeySpec& spec, const std::string& path, Layer layer, const std::string& source);
+
+  const Schema* schema_;
+  std::map<std::string_view, Setting> settings_;
+};
+
+// The page docs/configuration.md, from the table of keys.
+std::string configuration_page(const Schema& schema);
+
+}  // namespace todoke

@@ -1,0 +1,152 @@
+#include "base/service.hpp"
+
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "base/backoff.hpp"
+#include "base/log.hpp"
+
+namespace todoke {
+
+namespace {
+constexpr std::chrono::milliseconds kRestartFirst(100);
+constexpr std::chrono::milliseconds kRestartMost(10'000);
+// A service that ran this long before it died starts again at the first delay.
+constexpr std::chrono::seconds kRanWell(30);
+}  // namespace
+
+std::string_view to_string(HealthState state) {
+  switch (state) {
+    case HealthState::up: return "up";
+    case HealthState::starting: return "starting";
+    case HealthState::degraded: return "degraded";
+    case HealthState::down: return "down";
+  }
+  return "down";
+}
+
+void HealthBoard::report(const std::string& name, bool essential, Health health) {
+  const std::lock_guard lock(mutex_);
+  lines_[name] = Line{name, essential, std::move(health)};
+}
+
+void HealthBoard::forget(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  lines_.erase(name);
+}
+
+std::vector<HealthBoard::Line> HealthBoard::lines() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Line> result;
+  for (const auto& [name, line] : lines_) result.push_back(line);
+  return result;
+}
+
+HealthState HealthBoard::overall() const {
+  const std::lock_guard lock(mutex_);
+  auto state = HealthState::up;
+  for (const auto& [name, line] : lines_) {
+    const auto s = line.health.state;
+    if (line.essential && (s == HealthState::down || s == HealthState::starting)) return HealthState::down;
+    if (s != HealthState::up) state = HealthState::degraded;
+  }
+  return state;
+}
+
+struct Supervisor::Child {
+  Child(std::shared_ptr<Service> s, const Executor& executor)
+      : service(std::move(s)), settled(executor), stop_asked(executor), ended(executor) {}
+  [[nodiscard]] std::string name() const { return std::string(service->name()); }
+
+  std::shared_ptr<Service> service;
+  Signal settled;  // up for the first time, or given up
+  Signal stop_asked;
+  Signal ended;
+  std::exception_ptr unmendable;
+  bool spawned = false;
+};
+
+Supervisor::Supervisor(Executor executor, HealthBoard& board, metrics::Registry& registry)
+    : executor_(std::move(executor)),
+      board_(board),
+      restarts_(registry.counters("todoke_service_restarts_total", "Times a service died and was started again.",
+                                  {"service"})) {}
+
+Supervisor::~Supervisor() = default;
+
+void Supervisor::add(std::shared_ptr<Service> service) {
+  auto child = std::make_shared<Child>(std::move(service), executor_);
+  restarts_.with({child->name()});
+  board_.report(child->name(), child->service->essential(), {HealthState::starting, "waits for its turn"});
+  children_.push_back(std::move(child));
+}
+
+Task<void> Supervisor::start() {
+  for (const auto& child : children_) {
+    if (auto valid = child->service->validate(); !valid) throw UserError(child->name() + ": " + valid.error().message);
+  }
+  for (const auto& child : children_) {
+    if (stopping_) co_return;
+    child->spawned = true;
+    spawn(executor_, supervise(child), [child](const std::exception_ptr& error) {
+      if (error) log::error("supervisor", "supervision ended", {{"service", child->name()}, {"error", describe(error)}});
+      child->settled.set();
+      child->ended.set();
+    });
+    co_await child->settled.wait();
+    if (child->unmendable) std::rethrow_exception(child->unmendable);
+  }
+}
+
+Task<void> Supervisor::supervise(std::shared_ptr<Child> child) {
+  auto& service = *child->service;
+  const auto name = child->name();
+  Backoff backoff(kRestartFirst, kRestartMost);
+  bool was_up = false;
+  while (!child->stop_asked.is_set()) {
+    std::exception_ptr failure;
+    SteadyTime since{};
+    try {
+      co_await service.start();
+      since = std::chrono::steady_clock::now();
+      was_up = true;
+      board_.report(name, service.essential(), {HealthState::up, {}});
+      child->settled.set();
+      co_await service.run();
+    } catch (const UserError&) {
+      if (!was_up) {
+        child->unmendable = std::current_exception();
+        board_.report(name, service.essential(), {HealthState::down, describe(child->unmendable)});
+        co_return;
+      }
+      failure = std::current_exception();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (child->stop_asked.is_set()) break;
+    const auto why = failure ? describe(failure) : std::string("ended by itself");
+    if (since != SteadyTime{} && std::chrono::steady_clock::now() - since > kRanWell) backoff.reset();
+    const auto delay = backoff.next();
+    restarts_.with({name}).add();
+    board_.report(name, service.essential(), {was_up ? HealthState::degraded : HealthState::down, why});
+    log::error("supervisor", "service died, will be started again",
+               {{"service", name}, {"error", why}, {"delay_ms", delay.count()}});
+    co_await child->stop_asked.wait_for(delay);
+  }
+  board_.forget(name);
+}
+
+Task<void> Supervisor::stop() {
+  stopping_ = true;
+  for (auto it = children_.rbegin(); it != children_.rend(); ++it) {
+    const auto child = *it;
+    if (!child->spawned) continue;
+    child->stop_asked.set();
+    if (!child->ended.is_set()) child->service->stop();
+    co_await child->ended.wait();
+    log::debug("supervisor", "service stopped", {{"service", child->name()}});
+  }
+}
+
+}  // namespace todoke
