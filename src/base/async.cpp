@@ -37,11 +37,17 @@ void Signal::set_from_anywhere() {
   });
 }
 
-void Signal::reset() { state_->is_set = false; }
+void Signal::reset() {
+  state_->is_set = false;
+}
 
-bool Signal::is_set() const { return state_->is_set; }
+bool Signal::is_set() const {
+  return state_->is_set;
+}
 
-const Executor& Signal::executor() const { return state_->executor; }
+const Executor& Signal::executor() const {
+  return state_->executor;
+}
 
 Task<void> Signal::wait() {
   auto state = state_;

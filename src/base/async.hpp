@@ -1,5 +1,6 @@
-// The one door to Asio's coroutines. Everything that waits is a Task; a Task runs on the executor that it was spawned on.
-// Included widely, so it names only the light parts of Asio (sockets, TLS and Beast stay inside src/net).
+// The one door to Asio's coroutines. Everything that waits is a Task; a Task runs on the executor that it was
+// spawned on. Included widely, so it names only the light parts of Asio (sockets, TLS and Beast stay inside
+// src/net).
 #pragma once
 
 #include <chrono>
@@ -21,9 +22,9 @@ using SystemTime = std::chrono::system_clock::time_point;
 using SteadyTime = std::chrono::steady_clock::time_point;
 using Millis = std::chrono::milliseconds;
 
-// Something that happens and that coroutines of one executor wait for. It stays set until reset. A test waits for one
-// instead of sleeping; a service uses one as "stop was asked for" and as "there is work".
-// Not thread-safe: set, reset and wait on the executor that it was made with; `set_from_anywhere` posts there.
+// Something that happens and that coroutines of one executor wait for. It stays set until reset. A test waits
+// for one instead of sleeping; a service uses one as "stop was asked for" and as "there is work". Not
+// thread-safe: set, reset and wait on the executor that it was made with; `set_from_anywhere` posts there.
 class Signal {
  public:
   explicit Signal(Executor executor);
@@ -53,8 +54,9 @@ Task<void> sleep_for(std::chrono::nanoseconds duration);
 // Runs `work` on `executor` in the background. What it throws ends up in `on_end` (null when it ended well).
 void spawn(const Executor& executor, Task<void> work, std::function<void(std::exception_ptr)> on_end);
 
-// Runs a blocking function on a small shared thread pool (DNS, file I/O, hashing of passwords, libpq's cancel) and resumes
-// the caller on its own executor. The pool has 4 threads; the functions given to it must end by themselves.
+// Runs a blocking function on a small shared thread pool (DNS, file I/O, hashing of passwords, libpq's
+// cancel) and resumes the caller on its own executor. The pool has 4 threads; the functions given to it must
+// end by themselves.
 Task<void> run_blocking(std::function<void()> function);
 
 }  // namespace todoke

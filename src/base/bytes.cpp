@@ -1,9 +1,8 @@
 #include "base/bytes.hpp"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <sys/random.h>
 #include <system_error>
 #include <vector>
 

@@ -14,7 +14,8 @@ namespace todoke {
 // Lower-case hex.
 std::string to_hex(std::span<const std::uint8_t> bytes);
 
-// Decodes exactly out.size() bytes of lower-case hex; upper case, other lengths and other characters are refused.
+// Decodes exactly out.size() bytes of lower-case hex; upper case, other lengths and other characters are
+// refused.
 bool from_hex(std::string_view hex, std::span<std::uint8_t> out);
 
 // From the operating system's generator.

@@ -1,4 +1,5 @@
-// Time as an argument. Logic that depends on time takes a Clock (or a time point); only main makes a SystemClock.
+// Time as an argument. Logic that depends on time takes a Clock (or a time point); only main makes a
+// SystemClock.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,8 @@ class SystemClock final : public Clock {
   [[nodiscard]] SteadyTime steady() const override { return std::chrono::steady_clock::now(); }
 };
 
-// A clock that a test moves. Starts at a fixed instant, so that what a test prints can be compared. Thread-safe.
+// A clock that a test moves. Starts at a fixed instant, so that what a test prints can be compared.
+// Thread-safe.
 class ManualClock final : public Clock {
  public:
   [[nodiscard]] SystemTime now() const override { return SystemTime(kStart + offset_.load() + jump_.load()); }
@@ -40,7 +42,8 @@ class ManualClock final : public Clock {
 class Deadline {
  public:
   static Deadline after(std::chrono::nanoseconds limit) {
-    return Deadline(std::chrono::steady_clock::now() + std::chrono::duration_cast<SteadyTime::duration>(limit));
+    return Deadline(std::chrono::steady_clock::now() +
+                    std::chrono::duration_cast<SteadyTime::duration>(limit));
   }
   [[nodiscard]] SteadyTime at() const { return at_; }
   [[nodiscard]] bool passed() const { return std::chrono::steady_clock::now() >= at_; }

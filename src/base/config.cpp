@@ -38,13 +38,15 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
 }
 
 // A number with a unit; `bare` is the factor of a number without one.
-std::optional<std::int64_t> parse_scaled(std::string_view text, std::span<const Unit> units, std::int64_t bare) {
+std::optional<std::int64_t> parse_scaled(std::string_view text, std::span<const Unit> units,
+                                         std::int64_t bare) {
   const auto split = text.find_first_not_of("-0123456789");
   const auto number = parse_integer(text.substr(0, split));
   if (!number) return std::nullopt;
   std::int64_t factor = bare;
   if (split != std::string_view::npos) {
-    const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.suffix == text.substr(split); });
+    const auto unit = std::find_if(units.begin(), units.end(),
+                                   [&](const Unit& u) { return u.suffix == text.substr(split); });
     if (unit == units.end()) return std::nullopt;
     factor = unit->factor;
   }
@@ -100,7 +102,9 @@ bool is_address(std::string_view text) {
   return host.find(':') == std::string_view::npos || (host.front() == '[' && host.back() == ']');
 }
 
-bool in_range(const KeySpec& spec, std::int64_t number) { return number >= spec.min && number <= spec.max; }
+bool in_range(const KeySpec& spec, std::int64_t number) {
+  return number >= spec.min && number <= spec.max;
+}
 
 std::string format_bound(const KeySpec& spec, std::int64_t bound) {
   if (spec.type == KeyType::duration) return format_scaled(bound, kDurationUnits);
@@ -119,15 +123,24 @@ std::string format_range(const KeySpec& spec) {
 
 std::string_view type_name(KeyType type) {
   switch (type) {
-    case KeyType::text: return "text";
-    case KeyType::integer: return "integer";
-    case KeyType::boolean: return "on or off";
-    case KeyType::choice: return "choice";
-    case KeyType::duration: return "duration";
-    case KeyType::size: return "size";
-    case KeyType::address: return "host:port";
-    case KeyType::path: return "path";
-    case KeyType::list: return "list";
+    case KeyType::text:
+      return "text";
+    case KeyType::integer:
+      return "integer";
+    case KeyType::boolean:
+      return "on or off";
+    case KeyType::choice:
+      return "choice";
+    case KeyType::duration:
+      return "duration";
+    case KeyType::size:
+      return "size";
+    case KeyType::address:
+      return "host:port";
+    case KeyType::path:
+      return "path";
+    case KeyType::list:
+      return "list";
   }
   return "text";
 }
@@ -136,9 +149,11 @@ std::string_view type_name(KeyType type) {
 
 void Schema::add(std::span<const KeySpec* const> keys) {
   for (const auto* spec : keys) {
-    if (!keys_.emplace(spec->name, spec).second) throw std::logic_error("key declared twice: " + std::string(spec->name));
+    if (!keys_.emplace(spec->name, spec).second)
+      throw std::logic_error("key declared twice: " + std::string(spec->name));
     if (auto fallback = parse_value(*spec, spec->fallback); !fallback) {
-      throw std::logic_error(fmt::format("the default of {} is not allowed: {}", spec->name, fallback.error().message));
+      throw std::logic_error(
+          fmt::format("the default of {} is not allowed: {}", spec->name, fallback.error().message));
     }
   }
 }
@@ -150,7 +165,8 @@ const KeySpec* Schema::find(std::string_view name) const {
 
 std::string environment_name(std::string_view key) {
   std::string name = "TODOKE_";
-  for (char c : key) name.push_back(c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c))));
+  for (char c : key)
+    name.push_back(c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c))));
   return name;
 }
 
@@ -173,7 +189,8 @@ Expected<ConfigValue> parse_value(const KeySpec& spec, std::string_view raw) {
   const auto refused = [&] { return refuse(fmt::format("allowed: {}", allowed_values(spec))); };
   switch (spec.type) {
     case KeyType::text:
-    case KeyType::path: return ConfigValue(std::string(text));
+    case KeyType::path:
+      return ConfigValue(std::string(text));
     case KeyType::address:
       if (!text.empty() && !is_address(text)) return refused();
       return ConfigValue(std::string(text));
@@ -215,12 +232,18 @@ std::string format_value(const KeySpec& spec, const ConfigValue& value) {
     case KeyType::text:
     case KeyType::path:
     case KeyType::address:
-    case KeyType::choice: return std::get<std::string>(value);
-    case KeyType::boolean: return std::get<bool>(value) ? "on" : "off";
-    case KeyType::integer: return std::to_string(std::get<std::int64_t>(value));
-    case KeyType::duration: return format_scaled(std::get<std::chrono::milliseconds>(value).count(), kDurationUnits);
-    case KeyType::size: return format_scaled(std::get<std::int64_t>(value), kSizeUnits);
-    case KeyType::list: return fmt::format("{}", fmt::join(std::get<std::vector<std::string>>(value), ","));
+    case KeyType::choice:
+      return std::get<std::string>(value);
+    case KeyType::boolean:
+      return std::get<bool>(value) ? "on" : "off";
+    case KeyType::integer:
+      return std::to_string(std::get<std::int64_t>(value));
+    case KeyType::duration:
+      return format_scaled(std::get<std::chrono::milliseconds>(value).count(), kDurationUnits);
+    case KeyType::size:
+      return format_scaled(std::get<std::int64_t>(value), kSizeUnits);
+    case KeyType::list:
+      return fmt::format("{}", fmt::join(std::get<std::vector<std::string>>(value), ","));
   }
   return {};
 }
@@ -242,13 +265,14 @@ void Config::put(const KeySpec& spec, std::string_view text, Layer layer, const 
   setting = Setting{std::move(*value), layer, source};
 }
 
-void Config::put_from_file(const KeySpec& spec, const std::string& path, Layer layer, const std::string& source) {
+void Config::put_from_file(const KeySpec& spec, const std::string& path, Layer layer,
+                           const std::string& source) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kSecretFileBytesMax + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.eof()) {
-    throw UserError(fmt::format("{}: {} can't be read from {} (no such file, no permission, or over 64 KiB)", source,
-                                spec.name, path));
+    throw UserError(fmt::format("{}: {} can't be read from {} (no such file, no permission, or over 64 KiB)",
+                                source, spec.name, path));
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
@@ -264,7 +288,8 @@ void Config::load_file(const std::string& path) {
 }
 
 void Config::load_environment(std::span<const std::string> environment) {
-  std::map<std::string, std::pair<const KeySpec*, bool>, std::less<>> names;  // name -> key, and whether it names a file
+  std::map<std::string, std::pair<const KeySpec*, bool>, std::less<>>
+      names;  // name -> key, and whether it names a file
   for (const auto& [key, spec] : schema_->keys()) {
     for (const auto& name : {environment_name(key), std::string(spec->environment)}) {
       if (name.empty()) continue;
@@ -298,7 +323,8 @@ void Config::load_environment(std::span<const std::string> environment) {
 
 void Config::set_flag(std::string_view key, std::string_view value) {
   const auto* spec = schema_->find(key);
-  if (spec == nullptr) throw UserError(fmt::format("--{}: no such option or key; `todoke config` lists all keys", key));
+  if (spec == nullptr)
+    throw UserError(fmt::format("--{}: no such option or key; `todoke config` lists all keys", key));
   put(*spec, value, Layer::flag, fmt::format("--{}", key));
 }
 
@@ -317,11 +343,15 @@ std::string Config::shown(std::string_view key) const {
 std::string configuration_page(const Schema& schema) {
   std::string page =
       "# Configuration\n\n"
-      "<!-- Made by `todoke config --markdown`; a test keeps it equal to the table of keys in the code. -->\n\n"
-      "A value comes from the strongest layer that sets it: default, then the file (`--config FILE`, `TODOKE_CONFIG`, or\n"
-      "`todoke.toml` in the current folder), then, for live keys, the database, then the environment, then a flag\n"
+      "<!-- Made by `todoke config --markdown`; a test keeps it equal to the table of keys in the code. "
+      "-->\n\n"
+      "A value comes from the strongest layer that sets it: default, then the file (`--config FILE`, "
+      "`TODOKE_CONFIG`, or\n"
+      "`todoke.toml` in the current folder), then, for live keys, the database, then the environment, then a "
+      "flag\n"
       "(`--server.listen 127.0.0.1:8080`). `todoke config` shows every value and where it came from.\n\n"
-      "Secrets can be read from a file: append `_FILE` to the variable, or `_file` to the key in the TOML file.\n";
+      "Secrets can be read from a file: append `_FILE` to the variable, or `_file` to the key in the TOML "
+      "file.\n";
   std::string section;
   for (const auto& [name, spec] : schema.keys()) {
     const auto head = std::string(name.substr(0, name.find('.')));
@@ -333,7 +363,8 @@ std::string configuration_page(const Schema& schema) {
     page += fmt::format("\n### `{}`\n\n{}\n\n", name, spec->meaning);
     page += fmt::format("- allowed: {}\n", allowed_values(*spec));
     if (!spec->unit.empty()) page += fmt::format("- unit of a bare number: {}\n", spec->unit);
-    page += fmt::format("- default: {}\n", spec->fallback.empty() ? "empty" : fmt::format("`{}`", spec->fallback));
+    page += fmt::format("- default: {}\n",
+                        spec->fallback.empty() ? "empty" : fmt::format("`{}`", spec->fallback));
     page += fmt::format("- environment: `{}`", environment_name(name));
     if (!spec->environment.empty()) page += fmt::format(" or `{}`", spec->environment);
     page += "\n";

@@ -2,12 +2,14 @@
 //
 //   default < file (TOML) < database < environment < flag
 //
-// A key `server.listen` is `[server] listen` in the file, TODOKE_SERVER_LISTEN in the environment and `--server.listen` as a
-// flag. A secret key takes its value from a file too: TODOKE_DATABASE_URL_FILE, or `url_file` in the TOML file.
-// The database layer takes live keys only; a key that is set by environment or flag is pinned against it.
+// A key `server.listen` is `[server] listen` in the file, TODOKE_SERVER_LISTEN in the environment and
+// `--server.listen` as a flag. A secret key takes its value from a file too: TODOKE_DATABASE_URL_FILE, or
+// `url_file` in the TOML file. The database layer takes live keys only; a key that is set by environment or
+// flag is pinned against it.
 //
-// Each room declares its keys as typed constants (`inline constexpr`) and lists them; `app` collects the lists in a Schema.
-// Unknown keys, wrong types and values out of range are refused with file, line, key and what is allowed.
+// Each room declares its keys as typed constants (`inline constexpr`) and lists them; `app` collects the
+// lists in a Schema. Unknown keys, wrong types and values out of range are refused with file, line, key and
+// what is allowed.
 #pragma once
 
 #include <chrono>
@@ -34,25 +36,26 @@ enum class KeyType {
   size,      // 64KiB, 10MiB, 1GiB; a bare number is bytes
   address,   // host:port; port 0 means any
   path,
-  list,      // texts: ["a", "b"] in TOML, `a,b` elsewhere
+  list,  // texts: ["a", "b"] in TOML, `a,b` elsewhere
 };
 
 struct KeySpec {
-  std::string_view name;
+  std::string_view name = {};
   KeyType type = KeyType::text;
-  std::string_view fallback;  // the default, as it would be written in the environment
-  std::string_view meaning;   // one or two sentences
-  std::string_view choices;   // for choice: "on|off"
-  std::string_view unit;      // for duration: the unit of a bare number (ms, s, m, h, d); otherwise for the reader
-  std::int64_t min = std::numeric_limits<std::int64_t>::min();  // integer, duration (ms), size (bytes), list (entries)
+  std::string_view fallback = {};  // the default, as it would be written in the environment
+  std::string_view meaning = {};   // one or two sentences
+  std::string_view choices = {};   // for choice: "on|off"
+  std::string_view unit = {};      // for duration: the unit of a bare number (ms, s, m, h, d)
+  // Bounds of an integer, a duration (in ms), a size (in bytes) or the number of entries of a list.
+  std::int64_t min = std::numeric_limits<std::int64_t>::min();
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
   bool secret = false;
-  bool live = false;             // an operator can change it while the node runs
-  std::string_view environment;  // a second name of the variable, such as DATABASE_URL
+  bool live = false;                  // an operator can change it while the node runs
+  std::string_view environment = {};  // a second name of the variable, such as DATABASE_URL
 };
 
-// A key with the type of its value: std::string (text, choice, address, path), std::int64_t (integer, size), bool,
-// std::chrono::milliseconds (duration) or std::vector<std::string> (list).
+// A key with the type of its value: std::string (text, choice, address, path), std::int64_t (integer, size),
+// bool, std::chrono::milliseconds (duration) or std::vector<std::string> (list).
 template <class T>
 struct Key {
   KeySpec spec;

@@ -14,7 +14,8 @@ std::string where(const std::string& name, const toml::node& node) {
   return fmt::format("{}:{}", name, node.source().begin.line);
 }
 
-// The value as it would be written in the environment; nothing for what no key can be (tables, dates, floats).
+// The value as it would be written in the environment; nothing for what no key can be (tables, dates,
+// floats).
 std::optional<std::string> as_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
@@ -33,12 +34,17 @@ std::optional<std::string> as_text(const toml::node& node) {
 
 bool type_fits(const KeySpec& spec, const toml::node& node) {
   switch (spec.type) {
-    case KeyType::integer: return node.is_integer();
-    case KeyType::boolean: return node.is_boolean();
+    case KeyType::integer:
+      return node.is_integer();
+    case KeyType::boolean:
+      return node.is_boolean();
     case KeyType::duration:
-    case KeyType::size: return node.is_integer() || node.is_string();
-    case KeyType::list: return node.is_array();
-    default: return node.is_string();
+    case KeyType::size:
+      return node.is_integer() || node.is_string();
+    case KeyType::list:
+      return node.is_array();
+    default:
+      return node.is_string();
   }
 }
 
@@ -49,7 +55,8 @@ void Config::load_toml(std::string_view text, const std::string& name) {
   try {
     root = toml::parse(text, name);
   } catch (const toml::parse_error& error) {
-    throw UserError(fmt::format("{}:{}: no valid TOML: {}", name, error.source().begin.line, error.description()));
+    throw UserError(
+        fmt::format("{}:{}: no valid TOML: {}", name, error.source().begin.line, error.description()));
   }
   const auto visit = [&](const auto& self, const toml::table& table, const std::string& prefix) -> void {
     for (const auto& [key, node] : table) {
@@ -62,13 +69,16 @@ void Config::load_toml(std::string_view text, const std::string& name) {
       if (const auto* spec = schema_->find(path)) {
         const auto value = as_text(node);
         if (!value || !type_fits(*spec, node)) {
-          throw UserError(fmt::format("{}: {} has the wrong type; allowed: {}", source, path, allowed_values(*spec)));
+          throw UserError(
+              fmt::format("{}: {} has the wrong type; allowed: {}", source, path, allowed_values(*spec)));
         }
         put(*spec, *value, Layer::file, source);
         continue;
       }
       constexpr std::string_view kFileSuffix = "_file";
-      const auto* secret = path.ends_with(kFileSuffix) ? schema_->find(path.substr(0, path.size() - kFileSuffix.size())) : nullptr;
+      const auto* secret = path.ends_with(kFileSuffix)
+                               ? schema_->find(path.substr(0, path.size() - kFileSuffix.size()))
+                               : nullptr;
       if (secret == nullptr || !secret->secret || !node.is_string()) {
         throw UserError(fmt::format("{}: {}: no such key; `todoke config` lists them all", source, path));
       }

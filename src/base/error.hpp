@@ -1,11 +1,11 @@
-// Refused input is a value (Expected); what should not happen is an exception (std::runtime_error and its children).
+// Refused input is a value (Expected); what should not happen is an exception (std::runtime_error and its
+// children).
 #pragma once
 
 #include <stdexcept>
 #include <string>
-#include <utility>
-
 #include <tl/expected.hpp>
+#include <utility>
 
 namespace todoke {
 

@@ -37,14 +37,29 @@ std::size_t utf8_sequence(std::string_view text) {
 
 void append_escaped_ascii(std::string& out, char c) {
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    case '\b': out += "\\b"; return;
-    case '\f': out += "\\f"; return;
-    default: break;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    case '\b':
+      out += "\\b";
+      return;
+    case '\f':
+      out += "\\f";
+      return;
+    default:
+      break;
   }
   if (static_cast<unsigned char>(c) < 0x20) {
     out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
@@ -117,7 +132,9 @@ JsonWriter& JsonWriter::value(std::string_view text) {
   return *this;
 }
 
-JsonWriter& JsonWriter::value(bool flag) { return raw(flag ? "true" : "false"); }
+JsonWriter& JsonWriter::value(bool flag) {
+  return raw(flag ? "true" : "false");
+}
 
 JsonWriter& JsonWriter::value(double number) {
   return std::isfinite(number) ? raw(fmt::format("{}", number)) : null();

@@ -1,5 +1,5 @@
-// Writes JSON text: logs, error bodies, health, OTLP. Appends to one string, no tree. Reading JSON is another matter.
-// The caller gives the structure in order; commas and escapes are done here.
+// Writes JSON text: logs, error bodies, health, OTLP. Appends to one string, no tree. Reading JSON is another
+// matter. The caller gives the structure in order; commas and escapes are done here.
 #pragma once
 
 #include <concepts>
@@ -9,7 +9,8 @@
 
 namespace todoke {
 
-// Appends `text` as a JSON string with quotes. Bytes that are no valid UTF-8 become U+FFFD, so the result is always JSON.
+// Appends `text` as a JSON string with quotes. Bytes that are no valid UTF-8 become U+FFFD, so the result is
+// always JSON.
 void append_json_string(std::string& out, std::string_view text);
 
 class JsonWriter {

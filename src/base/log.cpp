@@ -1,7 +1,5 @@
 #include "base/log.hpp"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -10,6 +8,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 #include <fmt/chrono.h>
@@ -26,10 +25,14 @@ constexpr std::string_view kCutMark = "…[cut]";
 
 std::string_view name_of(Level level) {
   switch (level) {
-    case Level::debug: return "debug";
-    case Level::info: return "info";
-    case Level::warning: return "warning";
-    case Level::error: return "error";
+    case Level::debug:
+      return "debug";
+    case Level::info:
+      return "info";
+    case Level::warning:
+      return "warning";
+    case Level::error:
+      return "error";
   }
   return "error";
 }
@@ -167,7 +170,8 @@ class Writer {
       lines.swap(queue_);
       const auto untold = std::exchange(dropped_untold_, 0);
       if (untold > 0) {
-        lines.push_back(render(format, Level::warning, "log", "lines dropped: the queue was full", {{"lines", untold}}));
+        lines.push_back(
+            render(format, Level::warning, "log", "lines dropped: the queue was full", {{"lines", untold}}));
       }
       busy_ = true;
       const auto sink = sink_;
@@ -235,12 +239,20 @@ void write(Level level, std::string_view component, std::string_view message, Fi
   w.push(render(w.format, level, component, message, fields));
 }
 
-std::uint64_t dropped() { return writer().dropped(); }
+std::uint64_t dropped() {
+  return writer().dropped();
+}
 
-void flush() { writer().flush(); }
+void flush() {
+  writer().flush();
+}
 
-Capture::Capture(std::function<void(std::string_view)> sink) { writer().set_sink(std::move(sink)); }
+Capture::Capture(std::function<void(std::string_view)> sink) {
+  writer().set_sink(std::move(sink));
+}
 
-Capture::~Capture() { writer().set_sink({}); }
+Capture::~Capture() {
+  writer().set_sink({});
+}
 
 }  // namespace todoke::log

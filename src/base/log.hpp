@@ -1,8 +1,8 @@
-// Structured logs: a component, a message and fields with stable names, as JSON lines or for human eyes, on stderr.
-// A line is queued and written by one thread of its own, so a slow terminal stops nobody. Both are bounded: a line is cut
-// at 8 KiB (and says so), and when 8,192 lines wait, further ones are dropped and counted (`dropped()`, and a line that
-// tells how many as soon as there is room).
-// Never log content, keys or secrets: identifiers go through `hashed()`.
+// Structured logs: a component, a message and fields with stable names, as JSON lines or for human eyes, on
+// stderr. A line is queued and written by one thread of its own, so a slow terminal stops nobody. Both are
+// bounded: a line is cut at 8 KiB (and says so), and when 8,192 lines wait, further ones are dropped and
+// counted (`dropped()`, and a line that tells how many as soon as there is room). Never log content, keys or
+// secrets: identifiers go through `hashed()`.
 #pragma once
 
 #include <concepts>
@@ -60,7 +60,8 @@ std::uint64_t dropped();
 // Waits until everything queued so far is written. Called before the process ends.
 void flush();
 
-// Sends every line to `sink` instead of stderr until it is destroyed; for tests. The sink is called on the writing thread.
+// Sends every line to `sink` instead of stderr until it is destroyed; for tests. The sink is called on the
+// writing thread.
 class Capture {
  public:
   explicit Capture(std::function<void(std::string_view line)> sink);

@@ -13,10 +13,13 @@ Buckets seconds_buckets() {
   return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 }
 
-Buckets size_buckets() { return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}; }
+Buckets size_buckets() {
+  return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+}
 
 Histogram::Histogram(Buckets bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {
-  if (!std::is_sorted(bounds_.begin(), bounds_.end())) throw std::invalid_argument("buckets are not ascending");
+  if (!std::is_sorted(bounds_.begin(), bounds_.end()))
+    throw std::invalid_argument("buckets are not ascending");
 }
 
 void Histogram::observe(double v) {
@@ -32,7 +35,9 @@ std::vector<std::uint64_t> Histogram::cumulative() const {
   return result;
 }
 
-std::uint64_t Histogram::count() const { return cumulative().back(); }
+std::uint64_t Histogram::count() const {
+  return cumulative().back();
+}
 
 template <class Metric>
 Metric& Family<Metric>::with(const LabelValues& values) {
@@ -97,8 +102,8 @@ std::string labels_text(const LabelNames& names, const LabelValues& values, std:
   return out.empty() ? out : out + "}";
 }
 
-void render_histogram(std::string& out, const std::string& name, const LabelNames& names, const LabelValues& values,
-                      const Histogram& h) {
+void render_histogram(std::string& out, const std::string& name, const LabelNames& names,
+                      const LabelValues& values, const Histogram& h) {
   const auto counts = h.cumulative();
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const auto le = i < h.bounds().size() ? number(h.bounds()[i]) : std::string("+Inf");
@@ -121,8 +126,9 @@ struct Registry::Entry {
 };
 
 Registry::Registry() {
-  overflow_ = &counter("todoke_metrics_series_overflow_total",
-                       "Look-ups that found a metric at its limit of label sets and were counted as \"other\".");
+  overflow_ =
+      &counter("todoke_metrics_series_overflow_total",
+               "Look-ups that found a metric at its limit of label sets and were counted as \"other\".");
 }
 
 Registry::Entry& Registry::entry(const std::string& name, const std::string& help, std::string_view type,
@@ -144,8 +150,8 @@ Registry::Entry& Registry::entry(const std::string& name, const std::string& hel
   return *slot;
 }
 
-Family<Counter>& Registry::counters(const std::string& name, const std::string& help, const LabelNames& labels,
-                                    std::size_t series_max) {
+Family<Counter>& Registry::counters(const std::string& name, const std::string& help,
+                                    const LabelNames& labels, std::size_t series_max) {
   const std::lock_guard lock(mutex_);
   auto& e = entry(name, help, "counter", labels);
   if (!e.counters) {
@@ -166,8 +172,9 @@ Family<Gauge>& Registry::gauges(const std::string& name, const std::string& help
   return *e.gauges;
 }
 
-Family<Histogram>& Registry::histograms(const std::string& name, const std::string& help, const LabelNames& labels,
-                                        const Buckets& buckets, std::size_t series_max) {
+Family<Histogram>& Registry::histograms(const std::string& name, const std::string& help,
+                                        const LabelNames& labels, const Buckets& buckets,
+                                        std::size_t series_max) {
   const std::lock_guard lock(mutex_);
   auto& e = entry(name, help, "histogram", labels);
   if (!e.histograms) {
@@ -181,7 +188,9 @@ Counter& Registry::counter(const std::string& name, const std::string& help) {
   return counters(name, help, {}).with({});
 }
 
-Gauge& Registry::gauge(const std::string& name, const std::string& help) { return gauges(name, help, {}).with({}); }
+Gauge& Registry::gauge(const std::string& name, const std::string& help) {
+  return gauges(name, help, {}).with({});
+}
 
 Histogram& Registry::histogram(const std::string& name, const std::string& help, const Buckets& buckets) {
   return histograms(name, help, {}, buckets).with({});

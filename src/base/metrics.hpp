@@ -1,7 +1,7 @@
 // Prometheus metrics: counters, gauges and histograms in families with bounded label sets.
-// Updating a series is an atomic operation; looking one up by labels takes a lock, so hot code keeps the reference.
-// References stay valid as long as the registry lives. A family that has reached its limit of series gives the series
-// whose labels are all "other", and `todoke_metrics_series_overflow_total` counts it.
+// Updating a series is an atomic operation; looking one up by labels takes a lock, so hot code keeps the
+// reference. References stay valid as long as the registry lives. A family that has reached its limit of
+// series gives the series whose labels are all "other", and `todoke_metrics_series_overflow_total` counts it.
 #pragma once
 
 #include <atomic>
@@ -70,7 +70,8 @@ inline constexpr std::size_t kSeriesMaxDefault = 64;
 template <class Metric>
 class Family {
  public:
-  Family(LabelNames names, std::size_t series_max, std::function<std::unique_ptr<Metric>()> make, Counter* overflow)
+  Family(LabelNames names, std::size_t series_max, std::function<std::unique_ptr<Metric>()> make,
+         Counter* overflow)
       : names_(std::move(names)), series_max_(series_max), make_(std::move(make)), overflow_(overflow) {}
 
   // The values stand in the order of the names. A wrong number of them is a programming error and throws.
@@ -108,8 +109,8 @@ class Registry {
   Family<Histogram>& histograms(const std::string& name, const std::string& help, const LabelNames& labels,
                                 const Buckets& buckets, std::size_t series_max = kSeriesMaxDefault);
 
-  // A gauge (or, with a name in _total, a counter) whose value is asked for when it is rendered. The function must be
-  // quick and thread-safe, and live as long as the registry.
+  // A gauge (or, with a name in _total, a counter) whose value is asked for when it is rendered. The function
+  // must be quick and thread-safe, and live as long as the registry.
   void computed(const std::string& name, const std::string& help, std::function<double()> value);
 
   // Text exposition format, version 0.0.4.
@@ -118,7 +119,8 @@ class Registry {
 
  private:
   struct Entry;
-  Entry& entry(const std::string& name, const std::string& help, std::string_view type, const LabelNames& labels);
+  Entry& entry(const std::string& name, const std::string& help, std::string_view type,
+               const LabelNames& labels);
 
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Entry>> entries_;

@@ -1,7 +1,7 @@
 #include "base/service.hpp"
 
 #include <exception>
-#include <optional>
+#include <ranges>
 #include <utility>
 
 #include "base/backoff.hpp"
@@ -18,10 +18,14 @@ constexpr std::chrono::seconds kRanWell(30);
 
 std::string_view to_string(HealthState state) {
   switch (state) {
-    case HealthState::up: return "up";
-    case HealthState::starting: return "starting";
-    case HealthState::degraded: return "degraded";
-    case HealthState::down: return "down";
+    case HealthState::up:
+      return "up";
+    case HealthState::starting:
+      return "starting";
+    case HealthState::degraded:
+      return "degraded";
+    case HealthState::down:
+      return "down";
   }
   return "down";
 }
@@ -70,8 +74,8 @@ struct Supervisor::Child {
 Supervisor::Supervisor(Executor executor, HealthBoard& board, metrics::Registry& registry)
     : executor_(std::move(executor)),
       board_(board),
-      restarts_(registry.counters("todoke_service_restarts_total", "Times a service died and was started again.",
-                                  {"service"})) {}
+      restarts_(registry.counters("todoke_service_restarts_total",
+                                  "Times a service died and was started again.", {"service"})) {}
 
 Supervisor::~Supervisor() = default;
 
@@ -84,13 +88,16 @@ void Supervisor::add(std::shared_ptr<Service> service) {
 
 Task<void> Supervisor::start() {
   for (const auto& child : children_) {
-    if (auto valid = child->service->validate(); !valid) throw UserError(child->name() + ": " + valid.error().message);
+    if (auto valid = child->service->validate(); !valid)
+      throw UserError(child->name() + ": " + valid.error().message);
   }
   for (const auto& child : children_) {
     if (stopping_) co_return;
     child->spawned = true;
     spawn(executor_, supervise(child), [child](const std::exception_ptr& error) {
-      if (error) log::error("supervisor", "supervision ended", {{"service", child->name()}, {"error", describe(error)}});
+      if (error)
+        log::error("supervisor", "supervision ended",
+                   {{"service", child->name()}, {"error", describe(error)}});
       child->settled.set();
       child->ended.set();
     });
@@ -139,8 +146,7 @@ Task<void> Supervisor::supervise(std::shared_ptr<Child> child) {
 
 Task<void> Supervisor::stop() {
   stopping_ = true;
-  for (auto it = children_.rbegin(); it != children_.rend(); ++it) {
-    const auto child = *it;
+  for (const auto& child : std::views::reverse(children_)) {
     if (!child->spawned) continue;
     child->stop_asked.set();
     if (!child->ended.is_set()) child->service->stop();

@@ -2,8 +2,9 @@
 //
 //   construct(config, dependencies, clock) -> start() -> run() ... stop() -> run() returns
 //
-// A service has a name that shows in health, logs and metrics. One that dies (run() or start() throws) is started again with
-// backoff and shows as degraded meanwhile (down, when it has never been up). All calls come on one executor.
+// A service has a name that shows in health, logs and metrics. One that dies (run() or start() throws) is
+// started again with backoff and shows as degraded meanwhile (down, when it has never been up). All calls
+// come on one executor.
 #pragma once
 
 #include <functional>
@@ -69,7 +70,8 @@ class Service {
   virtual void stop() = 0;
 };
 
-// Runs services in the order in which they were added; stops them in the opposite order, each wholly before the next.
+// Runs services in the order in which they were added; stops them in the opposite order, each wholly before
+// the next.
 class Supervisor {
  public:
   Supervisor(Executor executor, HealthBoard& board, metrics::Registry& registry);
@@ -77,9 +79,10 @@ class Supervisor {
 
   void add(std::shared_ptr<Service> service);
 
-  // Validates all services; then starts them one after the other, each as soon as the one before it is up, and returns when
-  // all are up. A service that can't be validated makes it throw UserError, and so does one that fails to start with a
-  // UserError (what the person at the terminal must mend first). Other failures to start are tried again until stop().
+  // Validates all services; then starts them one after the other, each as soon as the one before it is up,
+  // and returns when all are up. A service that can't be validated makes it throw UserError, and so does one
+  // that fails to start with a UserError (what the person at the terminal must mend first). Other failures to
+  // start are tried again until stop().
   Task<void> start();
   // Stops everything, in the opposite order.
   Task<void> stop();

@@ -20,14 +20,16 @@ bool all_zero(const std::array<std::uint8_t, N>& bytes) {
 }
 
 std::string unix_nanos(SystemTime time) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
+  return std::to_string(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
 }
 
 void write_attribute(JsonWriter& json, std::string_view name,
                      const std::variant<std::string, std::int64_t, double, bool>& value) {
   json.begin_object().member("key", name).key("value").begin_object();
   if (const auto* text = std::get_if<std::string>(&value)) json.member("stringValue", *text);
-  if (const auto* number = std::get_if<std::int64_t>(&value)) json.member("intValue", std::to_string(*number));
+  if (const auto* number = std::get_if<std::int64_t>(&value))
+    json.member("intValue", std::to_string(*number));
   if (const auto* number = std::get_if<double>(&value)) json.member("doubleValue", *number);
   if (const auto* flag = std::get_if<bool>(&value)) json.member("boolValue", *flag);
   json.end_object().end_object();
@@ -50,19 +52,23 @@ void write_span(JsonWriter& json, const SpanRecord& span) {
 
 }  // namespace
 
-bool TraceContext::valid() const { return !all_zero(trace_id) && !all_zero(span_id); }
+bool TraceContext::valid() const {
+  return !all_zero(trace_id) && !all_zero(span_id);
+}
 
 std::optional<TraceContext> parse_traceparent(std::string_view header) {
   // 00-<32 hex>-<16 hex>-<2 hex>; a later version may append fields after another dash
   constexpr std::size_t kLength = 55;
-  if (header.size() < kLength || header[2] != '-' || header[35] != '-' || header[52] != '-') return std::nullopt;
+  if (header.size() < kLength || header[2] != '-' || header[35] != '-' || header[52] != '-')
+    return std::nullopt;
   std::array<std::uint8_t, 1> version{};
   std::array<std::uint8_t, 1> flags{};
   TraceContext context;
   if (!from_hex(header.substr(0, 2), version) || version[0] == 0xFF) return std::nullopt;
-  if (version[0] == 0 ? header.size() != kLength : header.size() > kLength && header[kLength] != '-') return std::nullopt;
-  if (!from_hex(header.substr(3, 32), context.trace_id) || !from_hex(header.substr(36, 16), context.span_id) ||
-      !from_hex(header.substr(53, 2), flags)) {
+  if (version[0] == 0 ? header.size() != kLength : header.size() > kLength && header[kLength] != '-')
+    return std::nullopt;
+  if (!from_hex(header.substr(3, 32), context.trace_id) ||
+      !from_hex(header.substr(36, 16), context.span_id) || !from_hex(header.substr(53, 2), flags)) {
     return std::nullopt;
   }
   context.sampled = (flags[0] & 1) != 0;
@@ -71,7 +77,8 @@ std::optional<TraceContext> parse_traceparent(std::string_view header) {
 }
 
 std::string format_traceparent(const TraceContext& context) {
-  return fmt::format("00-{}-{}-{}", to_hex(context.trace_id), to_hex(context.span_id), context.sampled ? "01" : "00");
+  return fmt::format("00-{}-{}-{}", to_hex(context.trace_id), to_hex(context.span_id),
+                     context.sampled ? "01" : "00");
 }
 
 Span& Span::operator=(Span&& other) noexcept {
@@ -98,8 +105,9 @@ void Span::end() {
 }
 
 Tracer::Tracer(metrics::Registry& registry)
-    : dropped_(registry.counter("todoke_trace_spans_dropped_total",
-                                "Spans that were not exported: the queue was full or the collector did not answer.")) {}
+    : dropped_(registry.counter(
+          "todoke_trace_spans_dropped_total",
+          "Spans that were not exported: the queue was full or the collector did not answer.")) {}
 
 Span Tracer::start(std::string_view name, const std::optional<TraceContext>& parent) {
   Span span;

@@ -1,5 +1,6 @@
-// Traces: spans with W3C context, handed to an exporter through a bounded queue (src/net sends them as OTLP/HTTP).
-// Without an exporter a span costs a few branches. With one that fails, spans are dropped and counted, nothing waits.
+// Traces: spans with W3C context, handed to an exporter through a bounded queue (src/net sends them as
+// OTLP/HTTP). Without an exporter a span costs a few branches. With one that fails, spans are dropped and
+// counted, nothing waits.
 #pragma once
 
 #include <array>
@@ -46,7 +47,8 @@ class Tracer;
 class Span {
  public:
   Span() = default;
-  Span(Span&& other) noexcept : tracer_(std::exchange(other.tracer_, nullptr)), record_(std::move(other.record_)) {}
+  Span(Span&& other) noexcept
+      : tracer_(std::exchange(other.tracer_, nullptr)), record_(std::move(other.record_)) {}
   Span& operator=(Span&& other) noexcept;
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
@@ -74,8 +76,8 @@ class Tracer {
 
   // Off until an exporter is there. Thread-safe.
   void enable(bool on) { enabled_ = on; }
-  // A child of `parent` where it is valid, a new trace otherwise. A parent that is not sampled gives a span that is not
-  // recorded.
+  // A child of `parent` where it is valid, a new trace otherwise. A parent that is not sampled gives a span
+  // that is not recorded.
   Span start(std::string_view name, const std::optional<TraceContext>& parent = std::nullopt);
 
   // For the exporter: at most `most` finished spans, oldest first.

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,8 +52,12 @@ class WsHandler {
   virtual void on_open(const std::shared_ptr<WsConnection>& connection) = 0;
   // `payload` is valid during the call; text is valid UTF-8.
   virtual void on_message(WsOpcode opcode, std::string_view payload) = 0;
-  // Once, at the end; nothing can be sent any more. 1006: no close frame was received.
+  // Once, at the end; nothing can be sent any more. The code of whichever side closed first; 1005: the peer's close frame
+  // had no code; 1006: the connection ended without a close frame.
   virtual void on_close(std::uint16_t code, std::string_view reason) = 0;
+  // Everything that was queued has been handed to the socket: the moment to send the next page of something long.
+  virtual void on_drained() {}
+  virtual void on_pong(std::string_view payload) { static_cast<void>(payload); }
 };
 
 class WsConnection {
@@ -62,7 +67,8 @@ class WsConnection {
   // Queues a message. Ignored once the connection is closing. Only on the connection's executor.
   virtual void send(FramePtr frame) = 0;
   void send_text(std::string_view text) { send(make_frame(WsOpcode::text, text)); }
-  // Sends what is queued, then a close frame, then waits for the peer's (close_timeout).
+  // Sends what is queued, then a close frame, then waits for the peer's (close_timeout). What is received meanwhile is
+  // dropped. The reason is cut at 123 bytes. A code that may not be sent (such as 1006) is a programming error and throws.
   virtual void close(std::uint16_t code, std::string_view reason) = 0;
   // While paused nothing more is read from the socket: back-pressure. Counted: as many resumes as pauses.
   virtual void pause_reading() = 0;

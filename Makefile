@@ -1,0 +1,44 @@
+# The two commands are `make up` and `make test`; `make help` lists the rest.
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help up build test bench format lint tsan fuzz clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: build ## install what is missing, build, start everything, say what to open (ARGS="--server.listen …")
+	@scripts/setup run
+	@exec build/todoke up $(ARGS)
+
+build: ## build the release binary: build/todoke
+	@scripts/setup build
+	@scripts/build release todoke
+	@ln -sfn release/src/app/todoke build/todoke
+
+test: ## build and run every test, format and lint check; ends with `N passed, M failed`
+	@scripts/setup build run test
+	@scripts/test
+
+bench: build ## run the benchmarks; they print ratios
+	@scripts/setup run
+	@scripts/bench
+
+format: ## format all source files
+	@scripts/setup test
+	@scripts/format --fix
+
+lint: ## clang-tidy over the whole tree, and the format check
+	@scripts/setup build test
+	@scripts/format
+	@scripts/lint --all
+
+tsan: ## run the threaded suites under ThreadSanitizer
+	@scripts/setup build run test
+	@scripts/test tsan
+
+fuzz: ## run every fuzzer for a minute (SECONDS_EACH=60)
+	@scripts/setup build fuzz
+	@scripts/fuzz $(SECONDS_EACH)
+
+clean: ## remove everything that was built
+	rm -rf build

@@ -1,0 +1,72 @@
+#include "base/metrics.hpp"
+
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace todoke::metrics {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Metrics, RendersTextThatPrometheusReads) {
+  Registry registry;
+  registry.counter("todoke_a_total", "Things.").add(3);
+  registry.gauge("todoke_b", "Level.").set(1.5);
+  auto& h = registry.histogram("todoke_c_seconds", "Time.", {0.1, 1});
+  h.observe(0.05);
+  h.observe(0.1);
+  h.observe(5);
+  const auto text = registry.render();
+  EXPECT_THAT(text,
+              HasSubstr("# HELP todoke_a_total Things.\n# TYPE todoke_a_total counter\ntodoke_a_total 3\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE todoke_b gauge\ntodoke_b 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("todoke_c_seconds_bucket{le=\"0.1\"} 2\n"
+                              "todoke_c_seconds_bucket{le=\"1\"} 2\n"
+                              "todoke_c_seconds_bucket{le=\"+Inf\"} 3\n"
+                              "todoke_c_seconds_sum 5.15\n"
+                              "todoke_c_seconds_count 3\n"));
+}
+
+TEST(Metrics, LabelsAreEscaped) {
+  Registry registry;
+  registry.counters("todoke_l_total", "L.", {"path"}).with({"a\"b\\c\nd"}).add();
+  EXPECT_THAT(registry.render(), HasSubstr(R"(todoke_l_total{path="a\"b\\c\nd"} 1)"));
+}
+
+TEST(Metrics, AFamilyAtItsLimitCountsUnderOtherAndSaysSo) {
+  Registry registry;
+  auto& family = registry.counters("todoke_f_total", "F.", {"who"}, 2);
+  family.with({"a"}).add();
+  family.with({"b"}).add();
+  family.with({"c"}).add();
+  family.with({"d"}).add();
+  family.with({"a"}).add();
+  const auto text = registry.render();
+  EXPECT_THAT(text, HasSubstr("todoke_f_total{who=\"a\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("todoke_f_total{who=\"other\"} 2\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("who=\"c\"")));
+  EXPECT_THAT(text, HasSubstr("todoke_metrics_series_overflow_total 2\n"));
+}
+
+TEST(Metrics, TheSameNameIsTheSameMetricAndAnotherTypeIsRefused) {
+  Registry registry;
+  registry.counter("todoke_x_total", "X.").add();
+  EXPECT_EQ(registry.counter("todoke_x_total", "X.").value(), 1U);
+  EXPECT_THROW(registry.counters("todoke_x_total", "X.", {"l"}), std::invalid_argument);
+  EXPECT_THROW(registry.counter("todoke_bad", "A counter without _total."), std::invalid_argument);
+  EXPECT_THROW(registry.gauge("Todoke", "Upper case."), std::invalid_argument);
+}
+
+TEST(Metrics, AComputedValueIsAskedForWhenRendered) {
+  Registry registry;
+  double value = 1;
+  registry.computed("todoke_now", "N.", [&] { return value; });
+  EXPECT_THAT(registry.render(), HasSubstr("todoke_now 1\n"));
+  value = 2;
+  EXPECT_THAT(registry.render(), HasSubstr("todoke_now 2\n"));
+}
+
+}  // namespace
+}  // namespace todoke::metrics

@@ -1,0 +1,75 @@
+// Hex, JSON text, backoff and errors: the small pieces.
+#include <array>
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include "base/backoff.hpp"
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+#include "base/json_writer.hpp"
+
+namespace todoke {
+namespace {
+
+TEST(Hex, GoesBothWaysInLowerCaseOnly) {
+  std::array<std::uint8_t, 3> bytes{};
+  ASSERT_TRUE(from_hex("00ff7a", bytes));
+  EXPECT_EQ(to_hex(bytes), "00ff7a");
+  EXPECT_FALSE(from_hex("00FF7A", bytes));
+  EXPECT_FALSE(from_hex("00ff7", bytes));
+  EXPECT_FALSE(from_hex("00ff7a00", bytes));
+  EXPECT_FALSE(from_hex("00ff7g", bytes));
+}
+
+TEST(Random, GivesOtherBytesEachTime) {
+  EXPECT_EQ(random_hex(300).size(), 600U);
+  EXPECT_NE(random_hex(16), random_hex(16));
+}
+
+std::string json_string(std::string_view text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
+}
+
+TEST(Json, EscapesWhatMustBeEscapedAndNothingElse) {
+  EXPECT_EQ(json_string("a\"b\\c\n\r\t\b\f/"), R"("a\"b\\c\n\r\t\b\f/")");
+  EXPECT_EQ(json_string(std::string_view("\x00\x1f\x7f", 3)), "\"\\u0000\\u001f\x7f\"");
+  EXPECT_EQ(json_string("届け😀"), "\"届け😀\"");
+}
+
+TEST(Json, ReplacesBytesThatAreNoUtf8) {
+  EXPECT_EQ(json_string("a\xFFz"), "\"a\xEF\xBF\xBDz\"");
+  EXPECT_EQ(json_string("\xED\xA0\x80"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"") << "a surrogate";
+  EXPECT_EQ(json_string("\xC0\xAF"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\"") << "an overlong form";
+  EXPECT_EQ(json_string("\xE5\xB1"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\"") << "cut off";
+}
+
+TEST(Json, WritesNestedValuesWithCommasInPlace) {
+  JsonWriter json;
+  json.begin_object().member("a", 1).key("b").begin_array().value(true).null().value(0.5).end_array();
+  json.key("c").begin_object().end_object().member("d", "x").end_object();
+  EXPECT_EQ(json.text(), R"({"a":1,"b":[true,null,0.5],"c":{},"d":"x"})");
+}
+
+TEST(Backoff, DoublesUpToItsMostWithAtMostAFifthOfJitter) {
+  using std::chrono::milliseconds;
+  Backoff backoff(milliseconds(100), milliseconds(400));
+  for (const auto base : {100, 200, 400, 400}) {
+    const auto delay = backoff.next();
+    EXPECT_GE(delay, milliseconds(base));
+    EXPECT_LE(delay, milliseconds(base + base / 5));
+  }
+  backoff.reset();
+  EXPECT_LE(backoff.next(), milliseconds(120));
+}
+
+TEST(Describe, TellsWhatAnExceptionSays) {
+  EXPECT_EQ(describe(std::make_exception_ptr(std::runtime_error("x"))), "x");
+  EXPECT_EQ(describe(std::make_exception_ptr(7)), "unknown error");
+  EXPECT_EQ(describe(nullptr), "no error");
+}
+
+}  // namespace
+}  // namespace todoke
