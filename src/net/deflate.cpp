@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <new>
 #include <stdexcept>
-
 #include <zlib.h>
 
 namespace todoke::net {

@@ -105,10 +105,12 @@ std::optional<int> window_bits(const std::string& text) {
   return std::nullopt;
 }
 
-bool set_once(bool& flag) { return !std::exchange(flag, true); }
+bool set_once(bool& flag) {
+  return !std::exchange(flag, true);
+}
 
-// Nothing: a parameter is unknown, repeated or has a value that it can't have. `offer`: client_max_window_bits may stand
-// there without a value.
+// Nothing: a parameter is unknown, repeated or has a value that it can't have. `offer`:
+// client_max_window_bits may stand there without a value.
 std::optional<Terms> terms_of(const Extension& extension, bool offer) {
   Terms terms;
   for (const Parameter& parameter : extension.parameters) {
@@ -122,7 +124,8 @@ std::optional<Terms> terms_of(const Extension& extension, bool offer) {
       if (good) terms.server_bits = window_bits(*parameter.value);
       good = good && terms.server_bits;
     } else if (parameter.name == "client_max_window_bits") {
-      good = set_once(terms.client_bits) && (parameter.value ? window_bits(*parameter.value).has_value() : offer);
+      good = set_once(terms.client_bits) &&
+             (parameter.value ? window_bits(*parameter.value).has_value() : offer);
     }
     if (!good) return std::nullopt;
   }

@@ -1,5 +1,5 @@
-// UTF-8 as RFC 3629 defines it (no surrogates, nothing overlong, nothing above U+10FFFF), checked piece by piece: a piece may
-// end inside a code point. About 2 ns for 8 bytes of ASCII.
+// UTF-8 as RFC 3629 defines it (no surrogates, nothing overlong, nothing above U+10FFFF), checked piece by
+// piece: a piece may end inside a code point. About 2 ns for 8 bytes of ASCII.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ class Utf8Check {
   bool feed_byte(std::uint8_t byte);
 
   bool valid_ = true;
-  std::uint8_t missing_ = 0;    // continuation bytes still to come
-  std::uint8_t least_ = 0x80;   // bounds of the next continuation byte; narrower than 80..BF only for the first one
+  std::uint8_t missing_ = 0;  // continuation bytes still to come
+  std::uint8_t least_ =
+      0x80;  // bounds of the next continuation byte; narrower than 80..BF only for the first one
   std::uint8_t most_ = 0xBF;
 };
 

@@ -1,0 +1,37 @@
+// The keys that belong to no room.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/config.hpp"
+
+namespace todoke::app::keys {
+
+inline constexpr Key<std::string> kDataDir{{
+    .name = "data_dir",
+    .type = KeyType::path,
+    .fallback = "",
+    .meaning = "Folder of the embedded database and of what a running node notes about itself. Empty: /var/lib/todoke for "
+               "root, otherwise todoke in $XDG_DATA_HOME or ~/.local/share.",
+}};
+
+inline constexpr Key<std::string> kLogLevel{{
+    .name = "log.level",
+    .type = KeyType::choice,
+    .fallback = "info",
+    .meaning = "The least level that is written.",
+    .choices = "debug|info|warning|error",
+}};
+
+inline constexpr Key<std::string> kLogFormat{{
+    .name = "log.format",
+    .type = KeyType::choice,
+    .fallback = "auto",
+    .meaning = "How a line is written. auto: for human eyes on a terminal, JSON otherwise.",
+    .choices = "auto|human|json",
+}};
+
+std::span<const KeySpec* const> all();
+
+}  // namespace todoke::app::keys

@@ -1,0 +1,45 @@
+// A listening TCP socket. Survives what peers and the process's own limits do to accept(): a connection that broke while it
+// waited is skipped, running out of file descriptors is reported so that the caller can pause.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/socket.hpp"
+
+namespace todoke::net {
+
+struct AcceptedSocket {
+  UniqueFd socket;
+  std::string peer_ip;
+};
+
+class Listener {
+ public:
+  // Binds and listens (SO_REUSEADDR). Throws UserError when it can't.
+  Listener(const Executor& executor, const SocketAddress& where);
+  ~Listener();
+
+  struct Batch {
+    std::vector<AcceptedSocket> sockets;
+    bool out_of_files = false;  // no descriptor or no memory left for the next one: wait a little
+  };
+  // Waits for connections and takes those that wait, at most kAcceptBatchMax. An empty batch that is not out of files:
+  // the listener was closed.
+  Task<Batch> accept_some();
+  void close() noexcept;
+
+  // The address with the port that the system chose.
+  [[nodiscard]] const SocketAddress& bound() const { return bound_; }
+
+  static constexpr int kBacklog = 4096;               // a burst of reconnecting clients fits; the kernel caps it at somaxconn
+  static constexpr std::size_t kAcceptBatchMax = 64;  // then others on the executor get their turn
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  SocketAddress bound_;
+};
+
+}  // namespace todoke::net

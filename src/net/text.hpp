@@ -1,0 +1,32 @@
+// Small text helpers of HTTP: ASCII only, no locale.
+#pragma once
+
+#include <string_view>
+
+namespace todoke::net {
+
+constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+constexpr bool same_ignoring_case(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (lower(a[i]) != lower(b[i])) return false;
+  }
+  return true;
+}
+
+constexpr std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Cuts the text before `separator` off the front of `rest` and gives it; all of `rest` when there is none.
+constexpr std::string_view cut_until(std::string_view& rest, char separator) {
+  const auto at = rest.find(separator);
+  const auto piece = rest.substr(0, at);
+  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
+  return piece;
+}
+
+}  // namespace todoke::net

@@ -1,0 +1,36 @@
+#include "net/websocket.hpp"
+#include "net/ws_session.hpp"
+
+namespace todoke::net {
+
+WsMetrics::WsMetrics(metrics::Registry& registry)
+    : connections(registry.gauge("todoke_ws_connections", "WebSocket connections that are open.")),
+      messages_received(
+          registry.counter("todoke_ws_messages_received_total", "WebSocket messages received.")),
+      messages_sent(
+          registry.counter("todoke_ws_messages_sent_total", "WebSocket messages queued for sending.")),
+      bytes_sent(
+          registry.counter("todoke_ws_sent_bytes_total", "Bytes of WebSocket frames handed to sockets.")),
+      slow_closed(registry.counter("todoke_ws_slow_closed_total",
+                                   "Connections closed because the peer read too slowly.")),
+      closed(
+          registry.counters("todoke_ws_closed_total", "Connections that ended, by close code.", {"code"})) {}
+
+Task<void> run_websocket_server(std::shared_ptr<Transport> transport, std::string buffered,
+                                WsAgreement agreement, std::shared_ptr<WsHandler> handler, WsOptions options,
+                                WsMetrics& metrics,
+                                std::function<void(const std::shared_ptr<WsConnection>&)> on_connection) {
+  WsSessionSetup setup;
+  setup.role = WsRole::server;
+  setup.transport = std::move(transport);
+  setup.buffered = std::move(buffered);
+  setup.agreement = agreement;
+  setup.handler = std::move(handler);
+  setup.options = options;
+  setup.metrics = &metrics;
+  const auto session = std::make_shared<WsSession>(std::move(setup));
+  if (on_connection) on_connection(session);
+  co_await session->run();
+}
+
+}  // namespace todoke::net

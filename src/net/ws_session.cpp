@@ -1,0 +1,267 @@
+// The life of a connection: reading, time, the end. Writing is in ws_session_write.cpp.
+#include "net/ws_session.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace todoke::net {
+
+namespace {
+
+// One read of a busy peer. Larger reads gain little: wslay takes 4 KiB at a time.
+constexpr std::size_t kBusyReadBytes = 16 * 1024;
+
+// The label of todoke_ws_closed_total: the codes that applications choose count together, so that peers can't
+// make series.
+std::string code_label(std::uint16_t code) {
+  if (code >= 4000) return "4xxx";
+  if (code >= 3000) return "3xxx";
+  return std::to_string(code);
+}
+
+}  // namespace
+
+WsSession::WsSession(WsSessionSetup setup)
+    : role_(setup.role),
+      deflate_(setup.agreement.deflate),
+      transport_(std::move(setup.transport)),
+      executor_(transport_->executor()),
+      handler_(std::move(setup.handler)),
+      options_(setup.options),
+      metrics_(setup.metrics),
+      buffered_(std::move(setup.buffered)),
+      receiver_(role_, setup.agreement, options_.message_bytes_max),
+      watchdog_(executor_, [this] { on_time(); }),
+      received_at_(std::chrono::steady_clock::now()) {
+  if (metrics_ != nullptr) metrics_->connections.add(1);
+}
+
+WsSession::~WsSession() {
+  if (metrics_ != nullptr) metrics_->connections.add(-1);
+}
+
+template <class F>
+void WsSession::call_handler(std::string_view what, F&& call) {
+  try {
+    std::forward<F>(call)();
+  } catch (...) {
+    log::error("ws", "a handler failed", {{"in", what}, {"error", describe(std::current_exception())}});
+    begin_close(close_code::internal_error, "internal error");
+  }
+}
+
+Task<void> WsSession::run() {
+  const auto self = shared_from_this();
+  arm();
+  call_handler("on_open", [&] { handler_->on_open(self); });
+  std::exception_ptr unexpected;
+  try {
+    co_await read_until_end();
+  } catch (const NetError& error) {
+    cut(error.what());
+  } catch (...) {
+    unexpected = std::current_exception();
+  }
+  if (unexpected) {
+    log::error("ws", "a connection failed", {{"error", describe(unexpected)}});
+    begin_close(close_code::internal_error, "internal error");
+  }
+  while (flushing_ && !broken_) co_await wait_for_change();
+  report_end();
+  if (!broken_) co_await linger();
+  cut("over");
+  watchdog_.disarm();
+  while (flushing_) co_await wait_for_change();
+}
+
+Task<void> WsSession::read_until_end() {
+  receiver_.give(buffered_);
+  while (true) {
+    while (true) {
+      if (reading_blocked()) co_await wait_while_blocked();
+      const WsEvent event = receiver_.next();
+      if (event.kind == WsEvent::Kind::starved) break;
+      take(event);
+      if (event.kind == WsEvent::Kind::close || event.kind == WsEvent::Kind::failed) co_return;
+    }
+    if (!buffered_.empty()) std::string().swap(buffered_);
+    const std::span<char> buffer = read_buffer();
+    const std::size_t size = co_await transport_->read_some(buffer);
+    if (size == 0) {
+      cut("the peer ended the connection");
+      co_return;
+    }
+    note_read(size);
+    receiver_.give({buffer.data(), size});
+  }
+}
+
+std::span<char> WsSession::read_buffer() {
+  const bool busy = last_read_bytes_ >= small_buffer_.size();
+  if (!busy) large_buffer_.reset();
+  if (busy && !large_buffer_) large_buffer_ = std::make_unique<char[]>(kBusyReadBytes);
+  if (busy) return {large_buffer_.get(), kBusyReadBytes};
+  return small_buffer_;
+}
+
+void WsSession::note_read(std::size_t bytes) {
+  last_read_bytes_ = bytes;
+  received_at_ = std::chrono::steady_clock::now();
+  ping_waits_ = false;
+}
+
+bool WsSession::reading_blocked() const {
+  // Half of the limit: what one read can still cause to be queued must not reach the limit itself.
+  return !closing_ && !broken_ && (pauses_ > 0 || queued_bytes_ > options_.queue_bytes_max / 2);
+}
+
+Task<void> WsSession::wait_while_blocked() {
+  while (reading_blocked()) co_await wait_for_change();
+  // The peer was not silent, it was not listened to.
+  received_at_ = std::chrono::steady_clock::now();
+}
+
+void WsSession::resume_reading() {
+  if (pauses_ == 0) throw std::logic_error("resume_reading without pause_reading");
+  --pauses_;
+  if (pauses_ == 0) changed();
+}
+
+void WsSession::take(const WsEvent& event) {
+  switch (event.kind) {
+    case WsEvent::Kind::message:
+      if (metrics_ != nullptr) metrics_->messages_received.add();
+      if (!closing_) call_handler("on_message", [&] { handler_->on_message(event.opcode, event.payload); });
+      break;
+    case WsEvent::Kind::ping:
+      enqueue_control(WsControl::pong, event.payload);
+      break;
+    case WsEvent::Kind::pong:
+      if (!closing_) call_handler("on_pong", [&] { handler_->on_pong(event.payload); });
+      break;
+    case WsEvent::Kind::close:
+      if (closing_) break;
+      end_code_ = event.code;
+      end_reason_ = event.payload;
+      queue_close_frame(event.code == close_code::none_received ? std::uint16_t{0} : event.code, {});
+      break;
+    case WsEvent::Kind::failed:
+      log::debug("ws", "the peer broke the protocol", {{"code", event.code}, {"reason", event.payload}});
+      begin_close(event.code, event.payload);
+      break;
+    case WsEvent::Kind::starved:
+      break;
+  }
+}
+
+void WsSession::close(std::uint16_t code, std::string_view reason) {
+  if (!is_close_code(code)) throw std::invalid_argument("a close frame can't carry this code");
+  begin_close(code, reason);
+}
+
+void WsSession::begin_close(std::uint16_t code, std::string_view reason) {
+  if (closing_ || end_reported_) return;
+  end_code_ = code;
+  end_reason_ = reason;
+  queue_close_frame(code, reason);
+}
+
+void WsSession::queue_close_frame(std::uint16_t code, std::string_view reason) {
+  closing_ = true;
+  close_frame_ = close_frame(code, reason, role_ == WsRole::client ? Masking::random : Masking::none);
+  queued_bytes_ += close_frame_.size();
+  close_deadline_ = std::chrono::steady_clock::now() + options_.write_timeout + options_.close_timeout;
+  arm();
+  schedule_flush();
+  changed();
+}
+
+void WsSession::cut(std::string_view why) {
+  if (broken_) return;
+  log::debug("ws", "connection ended", {{"why", why}, {"code", end_code_}});
+  broken_ = true;
+  transport_->close();
+  changed();
+}
+
+void WsSession::report_drained() {
+  if (!closing_ && !broken_) call_handler("on_drained", [this] { handler_->on_drained(); });
+}
+
+void WsSession::report_end() {
+  end_reported_ = true;
+  closing_ = true;
+  if (metrics_ != nullptr) metrics_->closed.with({code_label(end_code_)}).add();
+  call_handler("on_close", [this] { handler_->on_close(end_code_, end_reason_); });
+  // A handler often holds the connection; the circle ends here.
+  handler_ = nullptr;
+}
+
+// A socket that is closed with unread bytes in it resets the connection, and the peer may lose the close
+// frame. So the bytes that are under way are read and dropped until the peer ends its side, or the time for
+// closing is up.
+Task<void> WsSession::linger() {
+  close_deadline_ = std::min(close_deadline_.value_or(SteadyTime::max()),
+                             std::chrono::steady_clock::now() + options_.close_timeout);
+  arm();
+  // The server ends the TCP connection, so that the client is not left with its port in TIME_WAIT (RFC
+  // 6455, 7.1.1).
+  if (role_ == WsRole::server) co_await transport_->finish();
+  try {
+    std::size_t dropped = 1;
+    while (!broken_ && dropped > 0) dropped = co_await transport_->read_some(small_buffer_);
+  } catch (const NetError& error) {
+    log::debug("ws", "connection ended while closing", {{"why", error.what()}});
+  }
+}
+
+Task<void> WsSession::wait_for_change() {
+  if (!change_) change_ = std::make_unique<Signal>(executor_);
+  change_->reset();
+  co_await change_->wait();
+}
+
+void WsSession::changed() {
+  if (change_) change_->set();
+}
+
+SteadyTime WsSession::nearest_deadline() const {
+  SteadyTime nearest = SteadyTime::max();
+  if (!closing_) {
+    nearest = received_at_ +
+              (ping_waits_ ? options_.idle_timeout : std::min(options_.ping_interval, options_.idle_timeout));
+  }
+  if (write_deadline_) nearest = std::min(nearest, *write_deadline_);
+  if (close_deadline_) nearest = std::min(nearest, *close_deadline_);
+  return nearest;
+}
+
+void WsSession::arm() {
+  if (broken_) return;
+  const SteadyTime nearest = nearest_deadline();
+  if (nearest == SteadyTime::max()) return watchdog_.disarm();
+  watchdog_.arm(std::max(nearest - std::chrono::steady_clock::now(), SteadyTime::duration::zero()));
+}
+
+void WsSession::on_time() {
+  if (broken_) return;
+  const SteadyTime now = std::chrono::steady_clock::now();
+  if (write_deadline_ && now >= *write_deadline_) return cut("a write took too long");
+  if (close_deadline_ && now >= *close_deadline_) return cut("closing took too long");
+  if (!closing_) {
+    if (reading_blocked()) {
+      received_at_ = now;
+    } else if (now >= received_at_ + options_.idle_timeout) {
+      begin_close(close_code::going_away, "idle timeout");
+    } else if (now >= received_at_ + options_.ping_interval && !ping_waits_) {
+      ping_waits_ = true;
+      ping({});
+    }
+  }
+  arm();
+}
+
+}  // namespace todoke::net

@@ -1,0 +1,21 @@
+#include "pg/embedded_config.hpp"
+
+#include <array>
+#include <utility>
+
+namespace todoke::pg {
+
+std::span<const KeySpec* const> embedded_config_keys() {
+  static constexpr std::array<const KeySpec*, 3> kKeys{&kEmbeddedUser.spec, &kEmbeddedBinDir.spec,
+                                                       &kEmbeddedStartTimeout.spec};
+  return kKeys;
+}
+
+EmbeddedConfig embedded_config(const Config& config, std::string data_dir) {
+  return {.data_dir = std::move(data_dir),
+          .user = config.get(kEmbeddedUser),
+          .bin_dir = config.get(kEmbeddedBinDir),
+          .start_timeout = config.get(kEmbeddedStartTimeout)};
+}
+
+}  // namespace todoke::pg

@@ -1,0 +1,51 @@
+// What the embedded Postgres can be told.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+
+#include "base/config.hpp"
+
+namespace todoke::pg {
+
+inline constexpr Key<std::string> kEmbeddedUser{{
+    .name = "database.embedded_user",
+    .type = KeyType::text,
+    .fallback = "postgres",
+    .meaning = "The user that the embedded Postgres runs as when todoke is started as root (Postgres refuses to run as "
+               "root). Started as any other user, todoke runs it as that user and this key has no effect.",
+}};
+
+inline constexpr Key<std::string> kEmbeddedBinDir{{
+    .name = "database.embedded_bin_dir",
+    .type = KeyType::path,
+    .fallback = "",
+    .meaning = "The folder with the programs of Postgres (initdb, postgres). Empty: the fitting version under "
+               "/usr/lib/postgresql.",
+}};
+
+inline constexpr Key<std::chrono::milliseconds> kEmbeddedStartTimeout{{
+    .name = "database.embedded_start_timeout",
+    .type = KeyType::duration,
+    .fallback = "60s",
+    .meaning = "How long the embedded Postgres may be silent while it starts before it is stopped and tried again. "
+               "Crash recovery reports every few seconds, so a long one is not cut off.",
+    .unit = "s",
+    .min = 1'000,
+    .max = 3'600'000,
+}};
+
+std::span<const KeySpec* const> embedded_config_keys();
+
+struct EmbeddedConfig {
+  std::string data_dir;
+  std::string user{kEmbeddedUser.spec.fallback};
+  std::string bin_dir;
+  std::chrono::milliseconds start_timeout{60'000};
+};
+
+// `data_dir` is a key of the whole node.
+EmbeddedConfig embedded_config(const Config& config, std::string data_dir);
+
+}  // namespace todoke::pg

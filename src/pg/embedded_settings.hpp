@@ -1,0 +1,21 @@
+// The settings of the embedded Postgres, computed from the size of the machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace todoke::pg {
+
+struct EmbeddedSettings {
+  std::uint64_t shared_buffers_mb = 0;
+  std::uint64_t effective_cache_size_mb = 0;
+  std::uint64_t maintenance_work_mem_mb = 0;
+  std::uint64_t max_wal_size_mb = 0;
+};
+
+EmbeddedSettings embedded_settings(std::uint64_t memory_bytes, std::uint64_t disk_free_bytes);
+
+// The file todoke.conf, which postgresql.conf includes.
+std::string settings_file(const EmbeddedSettings& settings);
+
+}  // namespace todoke::pg

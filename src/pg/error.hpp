@@ -1,0 +1,92 @@
+// What can go wrong between this process and Postgres, as types.
+//
+//   DatabaseError
+//   ├─ Error                 the server refused a statement; carries the SQLSTATE
+//   ├─ ConnectionLost        no connection could be made, or it broke. A statement outside a transaction may have taken effect
+//   ├─ DeadlineExceeded      the deadline passed; the statement was cancelled and its transaction did not commit
+//   ├─ PoolTimeout           no connection became free in time, or too many were waiting already
+//   ├─ CommitOutcomeUnknown  the answer to COMMIT never came: it may or may not have committed
+//   └─ TypeMismatch          a column is not of the type that was asked for: a mistake in the program
+//
+// No message holds a connection string, a password or the content of a row (the server's DETAIL is kept apart for that).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace todoke::pg {
+
+class DatabaseError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Error : public DatabaseError {
+ public:
+  struct Fields {
+    std::string sqlstate;    // 5 characters
+    std::string message;     // the server's primary message
+    std::string detail;      // may hold row content: not part of what()
+    std::string hint;
+    std::string schema;
+    std::string table;
+    std::string column;
+    std::string constraint;
+    std::string statement;   // the name of the Statement, where there is one
+    // In a batch: which statement failed, from 0; the number of statements when it was the COMMIT.
+    std::optional<std::size_t> index;
+  };
+
+  explicit Error(Fields fields);
+
+  [[nodiscard]] const std::string& sqlstate() const { return fields_.sqlstate; }
+  [[nodiscard]] const std::string& constraint() const { return fields_.constraint; }
+  [[nodiscard]] std::optional<std::size_t> index() const { return fields_.index; }
+  [[nodiscard]] const Fields& fields() const { return fields_; }
+
+  [[nodiscard]] bool is_serialization_failure() const { return is("40001"); }
+  [[nodiscard]] bool is_deadlock() const { return is("40P01"); }
+  [[nodiscard]] bool is_lock_timeout() const { return is("55P03"); }  // lock_timeout and NOWAIT
+  [[nodiscard]] bool is_query_canceled() const { return is("57014"); }
+  [[nodiscard]] bool is_unique_violation() const { return is("23505"); }
+  [[nodiscard]] bool is_foreign_key_violation() const { return is("23503"); }
+  [[nodiscard]] bool is_check_violation() const { return is("23514"); }
+  [[nodiscard]] bool is_not_null_violation() const { return is("23502"); }
+  [[nodiscard]] bool is_undefined_table() const { return is("42P01"); }
+  [[nodiscard]] bool is_invalid_text() const { return is("22021"); }  // no UTF-8, or U+0000
+  [[nodiscard]] bool is_read_only_transaction() const { return is("25006"); }
+
+ private:
+  [[nodiscard]] bool is(std::string_view sqlstate) const { return fields_.sqlstate == sqlstate; }
+  Fields fields_;
+};
+
+class ConnectionLost : public DatabaseError {
+ public:
+  using DatabaseError::DatabaseError;
+};
+
+class DeadlineExceeded : public DatabaseError {
+ public:
+  using DatabaseError::DatabaseError;
+};
+
+class PoolTimeout : public DatabaseError {
+ public:
+  using DatabaseError::DatabaseError;
+};
+
+class CommitOutcomeUnknown : public DatabaseError {
+ public:
+  using DatabaseError::DatabaseError;
+};
+
+class TypeMismatch : public DatabaseError {
+ public:
+  using DatabaseError::DatabaseError;
+};
+
+}  // namespace todoke::pg
