@@ -20,13 +20,19 @@ add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-s
                     -Wformat=2 -Wimplicit-fallthrough -Werror
                     -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 reports both falsely inside coroutine frames and inlined standard containers.
-  add_compile_options(-Wno-maybe-uninitialized -Wno-array-bounds)
+  # GCC 12 reports these falsely inside coroutine frames and inlined standard containers.
+  add_compile_options(-Wno-maybe-uninitialized -Wno-array-bounds -Wno-mismatched-new-delete)
 endif()
 if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" OR CMAKE_BUILD_TYPE STREQUAL "Release")
   add_compile_options(-D_FORTIFY_SOURCE=2 -fstack-protector-strong)
 endif()
 add_compile_definitions(BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_BEAST_SEPARATE_COMPILATION)
+
+option(TODOKE_FUZZ "Build libFuzzer targets; needs clang" OFF)
+if(TODOKE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+endif()
 
 if(TODOKE_SANITIZE)
   add_compile_options(-fsanitize=${TODOKE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

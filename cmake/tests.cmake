@@ -7,6 +7,8 @@
 include(GoogleTest)
 find_package(GTest REQUIRED)
 enable_testing()
+# Where the fixture writes down which server it started.
+set(TODOKE_TEST_POSTGRES ${CMAKE_BINARY_DIR}/tests/postgres_folder)
 
 function(todoke_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS;PROPERTIES" ${ARGN})
@@ -17,7 +19,7 @@ function(todoke_test name)
     list(APPEND properties LABELS "${arg_LABELS}")
   endif()
   if("postgres" IN_LIST arg_LABELS)
-    list(APPEND properties FIXTURES_REQUIRED postgres)
+    list(APPEND properties FIXTURES_REQUIRED postgres ENVIRONMENT TODOKE_TEST_POSTGRES=${TODOKE_TEST_POSTGRES})
   endif()
   gtest_discover_tests(${name} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
 endfunction()

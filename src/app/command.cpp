@@ -1,10 +1,9 @@
 #include "app/command.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,8 +17,8 @@ std::map<std::string_view, Command>& registry() {
 }
 
 const Option* find_option(const Command& command, std::string_view name) {
-  const auto found =
-      std::find_if(command.options.begin(), command.options.end(), [&](const Option& o) { return o.name == name; });
+  const auto found = std::find_if(command.options.begin(), command.options.end(),
+                                  [&](const Option& o) { return o.name == name; });
   return found == command.options.end() ? nullptr : &*found;
 }
 
@@ -36,7 +35,9 @@ Registration::Registration(Command command) {
   registry().emplace(name, std::move(command));
 }
 
-const std::map<std::string_view, Command>& commands() { return registry(); }
+const std::map<std::string_view, Command>& commands() {
+  return registry();
+}
 
 Arguments parse_arguments(const Command& command, const Schema& schema, std::vector<std::string> given) {
   Arguments arguments;
@@ -104,7 +105,9 @@ Config load_config(const Arguments& arguments) {
 }
 
 std::string help_text() {
-  std::string text = "todoke: what it accepts, it delivers, once per key, in order, and can prove it.\n\nUsage: todoke COMMAND [OPTION…]\n\nCommands:\n";
+  std::string text =
+      "todoke: what it accepts, it delivers, once per key, in order, and can prove it.\n\nUsage: todoke "
+      "COMMAND [OPTION…]\n\nCommands:\n";
   for (const auto& [name, command] : commands()) text += fmt::format("  {:<10} {}\n", name, command.summary);
   text +=
       "\nEvery configuration key is an option too: --server.listen 127.0.0.1:8080.\n"

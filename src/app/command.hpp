@@ -1,4 +1,5 @@
-// A subcommand of `todoke`. Adding one is adding a file that makes a `Registration`; help and dispatch follow.
+// A subcommand of `todoke`. Adding one is adding a file that makes a `Registration`; help and dispatch
+// follow.
 #pragma once
 
 #include <functional>
@@ -20,10 +21,10 @@ struct Option {
 
 // What stood on the command line after the command's name.
 struct Arguments {
-  std::vector<std::string> words;                          // neither option nor key
+  std::vector<std::string> words;                           // neither option nor key
   std::map<std::string, std::string, std::less<>> options;  // the command's own; a switch has an empty value
-  std::vector<std::pair<std::string, std::string>> keys;   // configuration keys, in order
-  std::optional<std::string> config_file;                  // --config
+  std::vector<std::pair<std::string, std::string>> keys;    // configuration keys, in order
+  std::optional<std::string> config_file;                   // --config
   bool help = false;
 
   [[nodiscard]] bool has(std::string_view option) const { return options.contains(option); }
@@ -61,8 +62,8 @@ Arguments parse_arguments(const Command& command, const Schema& schema, std::vec
 // The keys of all rooms.
 const Schema& schema();
 
-// Defaults, file, environment and flags, in that order. The file is --config, else TODOKE_CONFIG, else todoke.toml in the
-// current folder where there is one.
+// Defaults, file, environment and flags, in that order. The file is --config, else TODOKE_CONFIG, else
+// todoke.toml in the current folder where there is one.
 Config load_config(const Arguments& arguments);
 
 std::string help_text();

@@ -11,7 +11,8 @@ namespace {
 std::string explained(const Config& config, std::string_view name) {
   const auto& spec = *config.schema().find(name);
   const auto value = config.shown(name);
-  auto text = fmt::format("{} = {}\n    from {}\n", name, value.empty() ? "\"\"" : value, config.setting(name).source);
+  auto text = fmt::format("{} = {}\n    from {}\n", name, value.empty() ? "\"\"" : value,
+                          config.setting(name).source);
   text += fmt::format("    {}\n    allowed: {}; default: {}", spec.meaning, allowed_values(spec),
                       spec.fallback.empty() ? "empty" : spec.fallback);
   if (!spec.unit.empty()) text += fmt::format("; unit of a bare number: {}", spec.unit);
@@ -45,13 +46,16 @@ int run(const Arguments& arguments) {
   }
   if (!arguments.words.empty()) {
     const auto& word = arguments.words[0];
-    if (config.schema().find(word) == nullptr) throw UserError(fmt::format("{}: no such key; `todoke config` lists them all", word));
+    if (config.schema().find(word) == nullptr)
+      throw UserError(fmt::format("{}: no such key; `todoke config` lists them all", word));
     std::fputs(explained(config, word).c_str(), stdout);
     return 0;
   }
   for (const auto& [name, spec] : config.schema().keys()) {
     if (arguments.has("short")) {
-      std::fputs(fmt::format("{} = {}  # {}\n", name, config.shown(name), config.setting(name).source).c_str(), stdout);
+      std::fputs(
+          fmt::format("{} = {}  # {}\n", name, config.shown(name), config.setting(name).source).c_str(),
+          stdout);
     } else {
       std::fputs((explained(config, name) + "\n").c_str(), stdout);
     }

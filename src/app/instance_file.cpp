@@ -1,19 +1,20 @@
 #include "app/instance_file.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <fstream>
 #include <optional>
+#include <unistd.h>
 
 #include "base/error.hpp"
 
 namespace todoke::app {
 namespace {
 
-std::filesystem::path folder_of(const std::filesystem::path& data_dir) { return data_dir / "instances"; }
+std::filesystem::path folder_of(const std::filesystem::path& data_dir) {
+  return data_dir / "instances";
+}
 
 // When a process began, in clock ticks since boot: a pid that was used again has another value.
 std::string start_time_of(pid_t pid) {
@@ -47,7 +48,8 @@ std::optional<Instance> read(const std::filesystem::path& path) {
 
 }  // namespace
 
-InstanceFile::InstanceFile(const std::filesystem::path& data_dir, const std::map<std::string, std::string>& notes)
+InstanceFile::InstanceFile(const std::filesystem::path& data_dir,
+                           const std::map<std::string, std::string>& notes)
     : path_(folder_of(data_dir) / std::to_string(getpid())) {
   std::filesystem::create_directories(path_.parent_path());
   const auto draft = path_.string() + ".new";
@@ -79,7 +81,8 @@ std::vector<Instance> running_instances(const std::filesystem::path& data_dir) {
       std::filesystem::remove(entry.path(), ignored);
     }
   }
-  std::sort(running.begin(), running.end(), [](const Instance& a, const Instance& b) { return a.pid < b.pid; });
+  std::sort(running.begin(), running.end(),
+            [](const Instance& a, const Instance& b) { return a.pid < b.pid; });
   return running;
 }
 

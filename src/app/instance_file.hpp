@@ -1,13 +1,12 @@
-// What a running node notes about itself in its data folder, so that `todoke doctor`, `psql` and scripts find it:
-// <data_dir>/instances/<pid>, lines of `name=value`, written when it serves and removed when it stops. A file whose process
-// is gone was left by a kill -9; readers skip and remove it.
+// What a running node notes about itself in its data folder, so that `todoke doctor`, `psql` and scripts find
+// it: <data_dir>/instances/<pid>, lines of `name=value`, written when it serves and removed when it stops. A
+// file whose process is gone was left by a kill -9; readers skip and remove it.
 #pragma once
-
-#include <sys/types.h>
 
 #include <filesystem>
 #include <map>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace todoke::app {

@@ -12,7 +12,8 @@ inline constexpr Key<std::string> kDataDir{{
     .name = "data_dir",
     .type = KeyType::path,
     .fallback = "",
-    .meaning = "Folder of the embedded database and of what a running node notes about itself. Empty: /var/lib/todoke for "
+    .meaning = "Folder of the embedded database and of what a running node notes about itself. Empty: "
+               "/var/lib/todoke for "
                "root, otherwise todoke in $XDG_DATA_HOME or ~/.local/share.",
 }};
 

@@ -1,6 +1,8 @@
 #include "base/async.hpp"
 
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <utility>
 
 #include <boost/asio/co_spawn.hpp>
@@ -86,21 +88,64 @@ void spawn(const Executor& executor, Task<void> work, std::function<void(std::ex
 }
 
 namespace {
+
 constexpr std::size_t kBlockingThreads = 4;
 
-asio::thread_pool& blocking_pool() {
-  static asio::thread_pool pool(kBlockingThreads);
+// The threads, and how many calls are under way. A call counts until its thread no longer touches the caller's executor,
+// which is a moment after the caller goes on.
+struct BlockingPool {
+  asio::thread_pool threads{kBlockingThreads};
+  std::mutex mutex;
+  std::condition_variable idle;
+  std::size_t calls = 0;
+
+  void begin() {
+    const std::lock_guard lock(mutex);
+    ++calls;
+  }
+  void end() {
+    const std::lock_guard lock(mutex);
+    if (--calls == 0) idle.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    idle.wait(lock, [&] { return calls == 0; });
+  }
+};
+
+BlockingPool& blocking_pool() {
+  static BlockingPool pool;
   return pool;
 }
 
-Task<void> call(std::function<void()> function) {
-  function();
-  co_return;
-}
+// What a call and its caller share; the caller may be gone when the call ends.
+struct BlockingCall {
+  explicit BlockingCall(const Executor& executor) : done(executor) {}
+  Signal done;
+  std::exception_ptr failure;
+};
+
 }  // namespace
 
 Task<void> run_blocking(std::function<void()> function) {
-  co_await asio::co_spawn(blocking_pool(), call(std::move(function)), asio::use_awaitable);
+  auto call = std::make_shared<BlockingCall>(co_await asio::this_coro::executor);
+  auto& pool = blocking_pool();
+  pool.begin();
+  asio::post(pool.threads, [&pool, call, function = std::move(function)]() mutable {
+    try {
+      function();
+    } catch (...) {
+      call->failure = std::current_exception();
+    }
+    function = nullptr;
+    call->done.set_from_anywhere();
+    call.reset();
+    pool.end();
+  });
+  co_await call->done.wait();
+  if (call->failure) std::rethrow_exception(call->failure);
 }
+
+void wait_for_blocking_calls() { blocking_pool().wait(); }
 
 }  // namespace todoke

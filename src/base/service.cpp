@@ -144,6 +144,13 @@ Task<void> Supervisor::supervise(std::shared_ptr<Child> child) {
   board_.forget(name);
 }
 
+void Supervisor::interrupt() {
+  stopping_ = true;
+  for (const auto& child : children_) {
+    if (child->spawned) child->settled.set();
+  }
+}
+
 Task<void> Supervisor::stop() {
   stopping_ = true;
   for (const auto& child : std::views::reverse(children_)) {

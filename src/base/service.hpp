@@ -84,6 +84,8 @@ class Supervisor {
   // that fails to start with a UserError (what the person at the terminal must mend first). Other failures to
   // start are tried again until stop().
   Task<void> start();
+  // Makes a start() that is under way return soon; stop() has to follow.
+  void interrupt();
   // Stops everything, in the opposite order.
   Task<void> stop();
 

@@ -5,6 +5,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,6 +120,15 @@ TEST_F(Fixture, StopEndsAServiceThatWaitsForItsNextStart) {
   add("a", {"no start"});
   asio::co_spawn(io, supervisor.start(), asio::detached);
   ASSERT_FALSE(run(supervisor.stop()));
+}
+
+TEST_F(Fixture, InterruptEndsAStartThatDoesNotComeToItsEnd) {
+  add("a", {"no start"});
+  add("b", {"run"});
+  asio::post(io, [&] { supervisor.interrupt(); });
+  ASSERT_FALSE(run(supervisor.start()));
+  ASSERT_FALSE(run(supervisor.stop()));
+  EXPECT_TRUE(journal.empty()) << "what comes after it was not started";
 }
 
 TEST(HealthBoard, AnEssentialLineThatIsDownMakesTheWholeDown) {

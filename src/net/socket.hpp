@@ -35,6 +35,9 @@ class UniqueFd {
 };
 
 struct HostPort {
+  HostPort() = default;
+  HostPort(std::string h, std::uint16_t p) : host(std::move(h)), port(p) {}
+
   std::string host;  // a name, an IPv4 address, or an IPv6 address without its brackets
   std::uint16_t port = 0;
 };

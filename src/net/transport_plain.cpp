@@ -37,19 +37,15 @@ class PlainTransport final : public SocketTransport {
 
   Task<void> write(std::span<const std::string_view> parts) override {
     if (parts.size() > kWritePartsMax) throw std::logic_error("too many parts in one write");
-    std::array<iovec, kWritePartsMax> vectors;  // NOLINT: filled below
-    std::size_t count = 0;
-    for (const auto part : parts) {
-      if (!part.empty()) vectors[count++] = iovec{const_cast<char*>(part.data()), part.size()};
-    }
-    auto rest = std::span(vectors).first(count);
-    while (!rest.empty()) {
-      const auto sent = send_now(rest);
-      if (sent > 0) {
-        bytes_sent_ += sent;
-        rest = skip(rest, sent);
-        continue;
-      }
+    std::size_t rest = 0;
+    for (const auto part : parts) rest += part.size();
+    std::size_t done = 0;
+    while (rest > 0) {
+      const auto sent = send_now(parts, done);
+      bytes_sent_ += sent;
+      done += sent;
+      rest -= sent;
+      if (sent > 0) continue;
       error_code error;
       co_await socket_.async_wait(Socket::wait_write, asio::redirect_error(asio::use_awaitable, error));
       if (error) throw NetError("write: " + error.message());
@@ -82,12 +78,20 @@ class PlainTransport final : public SocketTransport {
  private:
   static Executor executor_of(const Socket& socket) { return const_cast<Socket&>(socket).get_executor(); }
 
-  // 0: the socket is full.
-  std::size_t send_now(std::span<iovec> vectors) {
+  // One gathered write of what follows the first `done` bytes. 0: the socket is full.
+  std::size_t send_now(std::span<const std::string_view> parts, std::size_t done) {
     if (!socket_.is_open()) throw NetError("write: closed");
+    std::array<iovec, kWritePartsMax> vectors{};
+    std::size_t count = 0;
+    for (auto part : parts) {
+      const auto skipped = std::min(done, part.size());
+      done -= skipped;
+      part.remove_prefix(skipped);
+      if (!part.empty()) vectors[count++] = iovec{const_cast<char*>(part.data()), part.size()};
+    }
     msghdr message{};
     message.msg_iov = vectors.data();
-    message.msg_iovlen = vectors.size();
+    message.msg_iovlen = count;
     while (true) {
       const auto n = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n >= 0) return static_cast<std::size_t>(n);
@@ -95,18 +99,6 @@ class PlainTransport final : public SocketTransport {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
       throw NetError(std::string("write: ") + std::strerror(errno));
     }
-  }
-
-  static std::span<iovec> skip(std::span<iovec> vectors, std::size_t bytes) {
-    while (!vectors.empty() && bytes >= vectors.front().iov_len) {
-      bytes -= vectors.front().iov_len;
-      vectors = vectors.subspan(1);
-    }
-    if (!vectors.empty()) {
-      vectors.front().iov_base = static_cast<char*>(vectors.front().iov_base) + bytes;
-      vectors.front().iov_len -= bytes;
-    }
-    return vectors;
   }
 
   Socket socket_;

@@ -58,7 +58,10 @@ class TlsStream final : public TlsTransport {
     in6_addr parsed{};
     const bool is_name =
         ::inet_pton(AF_INET, host.c_str(), &parsed) != 1 && ::inet_pton(AF_INET6, host.c_str(), &parsed) != 1;
-    if (is_name) SSL_set_tlsext_host_name(stream_.native_handle(), host.c_str());
+    if (is_name) {  // spelled out: the macro SSL_set_tlsext_host_name contains an old-style cast
+      SSL_ctrl(stream_.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+               const_cast<char*>(host.c_str()));
+    }
     if (SSL_get_verify_mode(stream_.native_handle()) != SSL_VERIFY_NONE) {
       stream_.set_verify_callback(ssl::host_name_verification(host));
     }

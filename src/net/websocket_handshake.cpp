@@ -1,12 +1,13 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <span>
 #include <stdexcept>
 
 #include <openssl/evp.h>
 
 #include "base/bytes.hpp"
 #include "net/deflate.hpp"
+#include "net/text.hpp"
 #include "net/websocket.hpp"
 #include "net/ws_handshake.hpp"
 
@@ -33,38 +34,25 @@ bool is_key(std::string_view key) {
   });
 }
 
-bool same_letters(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 WsAcceptance refused(std::string_view why) {
   WsAcceptance acceptance;
-  acceptance.response = error_response(400, "bad_websocket_request", why);
+  acceptance.response = error_response(400, "BAD_WEBSOCKET_REQUEST", why);
   return acceptance;
 }
 
 std::size_t count_of(const Headers& headers, std::string_view name) {
   const auto& all = headers.all();
   return static_cast<std::size_t>(std::count_if(
-      all.begin(), all.end(), [name](const auto& field) { return same_letters(field.first, name); }));
+      all.begin(), all.end(), [name](const auto& field) { return same_ignoring_case(field.first, name); }));
 }
 
 }  // namespace
 
 bool has_token(std::string_view list, std::string_view token) {
-  while (true) {
-    const auto comma = list.find(',');
-    if (same_letters(trimmed(list.substr(0, comma)), token)) return true;
-    if (comma == std::string_view::npos) return false;
-    list.remove_prefix(comma + 1);
+  while (!list.empty()) {
+    if (same_ignoring_case(trimmed(cut_until(list, ',')), token)) return true;
   }
+  return false;
 }
 
 std::string new_websocket_key() {
@@ -94,10 +82,9 @@ WsAcceptance accept_websocket(const Request& request, const WsOptions& options) 
   if (!request.body.empty()) return refused("the request must not have a body");
   if (trimmed(request.headers.get("Sec-WebSocket-Version")) != kVersion) {
     WsAcceptance acceptance;
-    acceptance.response = error_response(426, "websocket_version", "only version 13 is supported");
+    acceptance.response = error_response(426, "WEBSOCKET_VERSION", "only version 13 is supported");
     acceptance.response.headers.set("Sec-WebSocket-Version", kVersion);
     acceptance.response.headers.set("Upgrade", "websocket");
-    acceptance.response.headers.set("Connection", "Upgrade");
     return acceptance;
   }
   const std::string_view key = trimmed(request.headers.get("Sec-WebSocket-Key"));

@@ -35,7 +35,8 @@ WsSession::WsSession(WsSessionSetup setup)
       buffered_(std::move(setup.buffered)),
       receiver_(role_, setup.agreement, options_.message_bytes_max),
       watchdog_(executor_, [this] { on_time(); }),
-      received_at_(std::chrono::steady_clock::now()) {
+      received_at_(std::chrono::steady_clock::now()),
+      next_ping_(received_at_ + options_.ping_interval) {
   if (metrics_ != nullptr) metrics_->connections.add(1);
 }
 
@@ -230,10 +231,7 @@ void WsSession::changed() {
 
 SteadyTime WsSession::nearest_deadline() const {
   SteadyTime nearest = SteadyTime::max();
-  if (!closing_) {
-    nearest = received_at_ +
-              (ping_waits_ ? options_.idle_timeout : std::min(options_.ping_interval, options_.idle_timeout));
-  }
+  if (!closing_) nearest = std::min(next_ping_, received_at_ + options_.idle_timeout);
   if (write_deadline_) nearest = std::min(nearest, *write_deadline_);
   if (close_deadline_) nearest = std::min(nearest, *close_deadline_);
   return nearest;
@@ -260,6 +258,8 @@ void WsSession::on_time() {
       ping_waits_ = true;
       ping({});
     }
+    // Looked at again one interval later even when a ping is out: its pong does not move the watchdog.
+    next_ping_ = (ping_waits_ ? now : received_at_) + options_.ping_interval;
   }
   arm();
 }

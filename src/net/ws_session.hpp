@@ -48,6 +48,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   [[nodiscard]] bool compressed() const override { return deflate_; }
   [[nodiscard]] Executor executor() const override { return executor_; }
 
+  [[nodiscard]] bool closing() const { return closing_ || broken_; }
   // At most 125 bytes. Ignored once the connection is closing.
   void ping(std::string_view payload);
   // At once and without a close frame.
@@ -129,6 +130,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   std::string end_reason_;
 
   SteadyTime received_at_;
+  SteadyTime next_ping_;  // when to look whether one is due
   std::optional<SteadyTime> write_deadline_;
   std::optional<SteadyTime> close_deadline_;
 };

@@ -21,13 +21,15 @@ struct Named {
   std::string_view name;
 };
 constexpr Named kNames[] = {
-    {16, "boolean"},     {17, "bytea"},      {19, "name"},          {20, "bigint"},      {21, "smallint"},
-    {23, "integer"},     {25, "text"},       {26, "oid"},           {114, "json"},       {199, "json[]"},
-    {700, "real"},       {701, "double"},    {705, "unknown"},      {1000, "boolean[]"}, {1001, "bytea[]"},
-    {1003, "name[]"},    {1005, "smallint[]"}, {1007, "integer[]"}, {1009, "text[]"},    {1014, "bpchar[]"},
-    {1015, "varchar[]"}, {1016, "bigint[]"}, {1022, "double[]"},    {1042, "bpchar"},    {1043, "varchar"},
-    {1114, "timestamp"}, {1184, "timestamptz"}, {1185, "timestamptz[]"}, {1231, "numeric[]"}, {1700, "numeric"},
-    {2278, "void"},      {2950, "uuid"},     {3802, "jsonb"},       {3807, "jsonb[]"},
+    {16, "boolean"},      {17, "bytea"},       {19, "name"},          {20, "bigint"},
+    {21, "smallint"},     {23, "integer"},     {25, "text"},          {26, "oid"},
+    {114, "json"},        {199, "json[]"},     {700, "real"},         {701, "double"},
+    {705, "unknown"},     {1000, "boolean[]"}, {1001, "bytea[]"},     {1003, "name[]"},
+    {1005, "smallint[]"}, {1007, "integer[]"}, {1009, "text[]"},      {1014, "bpchar[]"},
+    {1015, "varchar[]"},  {1016, "bigint[]"},  {1022, "double[]"},    {1042, "bpchar"},
+    {1043, "varchar"},    {1114, "timestamp"}, {1184, "timestamptz"}, {1185, "timestamptz[]"},
+    {1231, "numeric[]"},  {1700, "numeric"},   {2278, "void"},        {2950, "uuid"},
+    {3802, "jsonb"},      {3807, "jsonb[]"},
 };
 }  // namespace
 
@@ -51,7 +53,8 @@ std::uint64_t take_int(ByteView& in, std::size_t bytes) {
 }
 
 void throw_size_mismatch(Oid oid, std::size_t expected, std::size_t got) {
-  throw TypeMismatch(fmt::format("a value of type {} has {} bytes instead of {}", type_name(oid), got, expected));
+  throw TypeMismatch(
+      fmt::format("a value of type {} has {} bytes instead of {}", type_name(oid), got, expected));
 }
 
 bool Codec<bool>::decode(ByteView in) {
@@ -89,7 +92,8 @@ SystemTime Codec<SystemTime>::decode(ByteView in) {
   // Infinity and years that nanoseconds in 64 bits can't reach.
   constexpr auto least = std::chrono::ceil<microseconds>(SystemTime::min().time_since_epoch()) - kEpoch;
   constexpr auto most = std::chrono::floor<microseconds>(SystemTime::max().time_since_epoch()) - kEpoch;
-  if (since < least || since > most) throw TypeMismatch("a timestamptz is infinite or outside of 1677 to 2262");
+  if (since < least || since > most)
+    throw TypeMismatch("a timestamptz is infinite or outside of 1677 to 2262");
   return SystemTime(std::chrono::duration_cast<SystemTime::duration>(since + kEpoch));
 }
 

@@ -1,5 +1,5 @@
-// Postgres' binary format for the types that this program uses. One Codec for each type; arrays and NULL are built on them in
-// params.hpp and result.hpp. Decoding checks the type and the size and throws TypeMismatch.
+// Postgres' binary format for the types that this program uses. One Codec for each type; arrays and NULL are
+// built on them in params.hpp and result.hpp. Decoding checks the type and the size and throws TypeMismatch.
 //
 //   bool                              bool
 //   std::int16_t, int32_t, int64_t    smallint, integer, bigint (no widening: the type must be the column's)
@@ -63,7 +63,9 @@ struct CodecOids {
 
 template <class T, Oid Type, Oid Array>
 struct IntCodec : CodecOids<Type, Array> {
-  static void encode(std::string& out, T value) { put_int(out, static_cast<std::uint64_t>(value), sizeof(T)); }
+  static void encode(std::string& out, T value) {
+    put_int(out, static_cast<std::uint64_t>(value), sizeof(T));
+  }
   static T decode(ByteView in) {
     if (in.size() != sizeof(T)) throw_size_mismatch(Type, sizeof(T), in.size());
     return static_cast<T>(take_int(in, sizeof(T)));
@@ -95,7 +97,9 @@ struct Codec<std::string_view> : CodecOids<25, 1009, 1043, 1042, 19> {
     return other == array_oid || other == 1015 || other == 1014 || other == 1003;
   }
   static void encode(std::string& out, std::string_view value) { out.append(value); }
-  static std::string_view decode(ByteView in) { return {reinterpret_cast<const char*>(in.data()), in.size()}; }
+  static std::string_view decode(ByteView in) {
+    return {reinterpret_cast<const char*>(in.data()), in.size()};
+  }
 };
 
 template <>
@@ -130,7 +134,8 @@ struct Codec<Jsonb> : CodecOids<3802, 3807> {
 
 template <>
 struct Codec<Numeric> : CodecOids<1700, 1231> {
-  // Throws std::invalid_argument when the text is no decimal number ("-12.50", "NaN", "Infinity", "1e3" is not).
+  // Throws std::invalid_argument when the text is no decimal number ("-12.50", "NaN", "Infinity", "1e3" is
+  // not).
   static void encode(std::string& out, const Numeric& value);
   static Numeric decode(ByteView in);
 };

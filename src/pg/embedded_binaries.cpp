@@ -1,10 +1,9 @@
 #include "pg/embedded_binaries.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -20,7 +19,8 @@ std::optional<int> leading_number(std::string_view text) {
 }
 
 bool has_programs(const std::string& bin_dir) {
-  return ::access((bin_dir + "/initdb").c_str(), X_OK) == 0 && ::access((bin_dir + "/postgres").c_str(), X_OK) == 0;
+  return ::access((bin_dir + "/initdb").c_str(), X_OK) == 0 &&
+         ::access((bin_dir + "/postgres").c_str(), X_OK) == 0;
 }
 
 }  // namespace
@@ -47,9 +47,10 @@ std::optional<int> major_from_version_text(std::string_view text) {
 Expected<PostgresBinaries> choose_postgres(const std::vector<PostgresBinaries>& installed,
                                            std::optional<int> cluster_major, const std::string& data_dir) {
   if (installed.empty()) {
-    return refuse(fmt::format(
-        "Postgres is not installed: apt-get install postgresql-{} (or run make up), or set database.embedded_bin_dir",
-        cluster_major.value_or(kPostgresMajorMin)));
+    return refuse(
+        fmt::format("Postgres is not installed: apt-get install postgresql-{} (or run make up), or set "
+                    "database.embedded_bin_dir",
+                    cluster_major.value_or(kPostgresMajorMin)));
   }
   std::vector<int> majors;
   for (const auto& one : installed) majors.push_back(one.major);
@@ -57,14 +58,16 @@ Expected<PostgresBinaries> choose_postgres(const std::vector<PostgresBinaries>& 
   if (cluster_major) {
     const auto same = std::find(majors.begin(), majors.end(), *cluster_major);
     if (same != majors.end()) return installed[static_cast<std::size_t>(same - majors.begin())];
-    return refuse(fmt::format(
-        "the data folder {} was made by Postgres {} but only {} {} installed: install postgresql-{}, or upgrade the "
-        "cluster with pg_upgrade",
-        data_dir, *cluster_major, shown, majors.size() == 1 ? "is" : "are", *cluster_major));
+    return refuse(
+        fmt::format("the data folder {} was made by Postgres {} but only {} {} installed: install "
+                    "postgresql-{}, or upgrade the "
+                    "cluster with pg_upgrade",
+                    data_dir, *cluster_major, shown, majors.size() == 1 ? "is" : "are", *cluster_major));
   }
   if (majors.back() < kPostgresMajorMin) {
-    return refuse(fmt::format("Postgres {} or later is needed but only {} {} installed: apt-get install postgresql-{}",
-                              kPostgresMajorMin, shown, majors.size() == 1 ? "is" : "are", kPostgresMajorMin));
+    return refuse(
+        fmt::format("Postgres {} or later is needed but only {} {} installed: apt-get install postgresql-{}",
+                    kPostgresMajorMin, shown, majors.size() == 1 ? "is" : "are", kPostgresMajorMin));
   }
   return installed.back();
 }

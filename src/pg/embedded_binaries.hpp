@@ -24,7 +24,8 @@ std::vector<PostgresBinaries> installed_postgres(const std::string& root = "/usr
 // "postgres (PostgreSQL) 15.19 (Debian …)" is 15.
 std::optional<int> major_from_version_text(std::string_view text);
 
-// The same major version as the cluster, or the highest for a new cluster. `data_dir` is for the message of a refusal.
+// The same major version as the cluster, or the highest for a new cluster. `data_dir` is for the message of a
+// refusal.
 Expected<PostgresBinaries> choose_postgres(const std::vector<PostgresBinaries>& installed,
                                            std::optional<int> cluster_major, const std::string& data_dir);
 

@@ -13,7 +13,8 @@ inline constexpr Key<std::string> kEmbeddedUser{{
     .name = "database.embedded_user",
     .type = KeyType::text,
     .fallback = "postgres",
-    .meaning = "The user that the embedded Postgres runs as when todoke is started as root (Postgres refuses to run as "
+    .meaning = "The user that the embedded Postgres runs as when todoke is started as root (Postgres refuses "
+               "to run as "
                "root). Started as any other user, todoke runs it as that user and this key has no effect.",
 }};
 
@@ -21,16 +22,18 @@ inline constexpr Key<std::string> kEmbeddedBinDir{{
     .name = "database.embedded_bin_dir",
     .type = KeyType::path,
     .fallback = "",
-    .meaning = "The folder with the programs of Postgres (initdb, postgres). Empty: the fitting version under "
-               "/usr/lib/postgresql.",
+    .meaning =
+        "The folder with the programs of Postgres (initdb, postgres). Empty: the fitting version under "
+        "/usr/lib/postgresql.",
 }};
 
 inline constexpr Key<std::chrono::milliseconds> kEmbeddedStartTimeout{{
     .name = "database.embedded_start_timeout",
     .type = KeyType::duration,
     .fallback = "60s",
-    .meaning = "How long the embedded Postgres may be silent while it starts before it is stopped and tried again. "
-               "Crash recovery reports every few seconds, so a long one is not cut off.",
+    .meaning =
+        "How long the embedded Postgres may be silent while it starts before it is stopped and tried again. "
+        "Crash recovery reports every few seconds, so a long one is not cut off.",
     .unit = "s",
     .min = 1'000,
     .max = 3'600'000,

@@ -1,12 +1,11 @@
 #include "pg/embedded_lock.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <system_error>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -35,9 +34,10 @@ DataFolderLock::DataFolderLock(const std::string& data_dir) {
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error != EWOULDBLOCK) throw std::system_error(error, std::generic_category(), "flock " + path);
-    throw UserError(fmt::format(
-        "the data folder {} is in use by another todoke (pid {}): stop that one, or choose another data folder", data_dir,
-        owner_of(fd_.get())));
+    throw UserError(
+        fmt::format("the data folder {} is in use by another todoke (pid {}): stop that one, or choose "
+                    "another data folder",
+                    data_dir, owner_of(fd_.get())));
   }
   const auto pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd_.get(), 0) != 0 || ::pwrite(fd_.get(), pid.data(), pid.size(), 0) < 0) {

@@ -1,5 +1,6 @@
-// One todoke for one data folder: an flock on <data_dir>/todoke.lock, held as long as this object lives. The kernel drops
-// it when the process dies, so a lock is never stale. The file holds the owner's pid, for people, and stays behind.
+// One todoke for one data folder: an flock on <data_dir>/todoke.lock, held as long as this object lives. The
+// kernel drops it when the process dies, so a lock is never stale. The file holds the owner's pid, for
+// people, and stays behind.
 #pragma once
 
 #include <string>

@@ -1,14 +1,15 @@
 #include "pg/embedded_log.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
-
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <exception>
+#include <fcntl.h>
 #include <optional>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
 #include <system_error>
 
 namespace todoke::pg {
@@ -18,7 +19,9 @@ namespace {
 constexpr int kPipeBytes = 1024 * 1024;
 constexpr std::size_t kReadBytes = 16 * 1024;
 
-[[noreturn]] void throw_errno(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+[[noreturn]] void throw_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 void add_flags(int fd, int flags) {
   const int before = ::fcntl(fd, F_GETFL);
@@ -32,11 +35,21 @@ struct Severity {
 
 // FATAL ends one connection and ERROR one statement, both at a client's request; PANIC is the server's own.
 constexpr std::array<Severity, 16> kSeverities{{
-    {"DEBUG", log::Level::debug},  {"DEBUG1", log::Level::debug},   {"DEBUG2", log::Level::debug},
-    {"LOG", log::Level::info},     {"INFO", log::Level::info},      {"NOTICE", log::Level::info},
-    {"WARNING", log::Level::warning}, {"ERROR", log::Level::error}, {"FATAL", log::Level::error},
-    {"PANIC", log::Level::error},  {"DETAIL", std::nullopt},        {"HINT", std::nullopt},
-    {"CONTEXT", std::nullopt},     {"STATEMENT", std::nullopt},     {"QUERY", std::nullopt},
+    {"DEBUG", log::Level::debug},
+    {"DEBUG1", log::Level::debug},
+    {"DEBUG2", log::Level::debug},
+    {"LOG", log::Level::info},
+    {"INFO", log::Level::info},
+    {"NOTICE", log::Level::info},
+    {"WARNING", log::Level::warning},
+    {"ERROR", log::Level::error},
+    {"FATAL", log::Level::error},
+    {"PANIC", log::Level::error},
+    {"DETAIL", std::nullopt},
+    {"HINT", std::nullopt},
+    {"CONTEXT", std::nullopt},
+    {"STATEMENT", std::nullopt},
+    {"QUERY", std::nullopt},
     {"LOCATION", std::nullopt},
 }};
 
@@ -77,7 +90,9 @@ OutputPipe::OutputPipe(Overflow overflow, std::function<void(std::string_view li
   thread_ = std::thread([this] { read_lines(); });
 }
 
-OutputPipe::~OutputPipe() { finish(); }
+OutputPipe::~OutputPipe() {
+  finish();
+}
 
 void OutputPipe::finish() {
   if (!thread_.joinable()) return;
@@ -115,7 +130,8 @@ bool OutputPipe::read_some(std::size_t& budget) {
 }
 
 PostgresLine parse_postgres_line(std::string_view line, log::Level level_before) {
-  // The severity is the first word that a colon and two spaces follow; an operator's own prefix may stand before it.
+  // The severity is the first word that a colon and two spaces follow; an operator's own prefix may stand
+  // before it.
   for (auto colon = line.find(":  "); colon != std::string_view::npos; colon = line.find(":  ", colon + 1)) {
     const auto space = line.find_last_of(" ", colon);
     const auto start = space == std::string_view::npos ? 0 : space + 1;

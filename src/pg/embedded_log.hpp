@@ -1,7 +1,8 @@
 // What Postgres and its tools write, line by line.
 //
-// A thread of its own reads the pipe, so that a busy executor can't fill it, and the pipe holds 1 MiB. Should it be full
-// nevertheless, the writer loses the line and goes on (with `Overflow::drop`): a log must never stop the database.
+// A thread of its own reads the pipe, so that a busy executor can't fill it, and the pipe holds 1 MiB. Should
+// it be full nevertheless, the writer loses the line and goes on (with `Overflow::drop`): a log must never
+// stop the database.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "base/log.hpp"
 #include "pg/process_fd.hpp"
@@ -18,7 +20,8 @@ namespace todoke::pg {
 // Longer lines are cut; a statement in the log can be large.
 inline constexpr std::size_t kOutputLineBytesMax = 4096;
 
-// Cuts a stream of bytes into lines of at most kOutputLineBytesMax bytes; the rest of a longer one is left out.
+// Cuts a stream of bytes into lines of at most kOutputLineBytesMax bytes; the rest of a longer one is left
+// out.
 class LineCutter {
  public:
   explicit LineCutter(std::function<void(std::string_view line)> on_line) : on_line_(std::move(on_line)) {}
@@ -46,7 +49,8 @@ class OutputPipe {
   [[nodiscard]] int writing_end() const { return writing_.get(); }
   void child_has_it() { writing_.reset(); }
 
-  // Reads what is in the pipe by now (at most its size) and ends the thread. Processes that still write get EPIPE.
+  // Reads what is in the pipe by now (at most its size) and ends the thread. Processes that still write get
+  // EPIPE.
   void finish();
 
  private:
@@ -67,8 +71,9 @@ struct PostgresLine {
   std::string_view text;
 };
 
-// Takes off the prefix and the severity: "[4711] ERROR:  no such table" is an error with that text. A line without a
-// severity has `level_before`, and so have DETAIL, HINT, CONTEXT and STATEMENT.
+// Takes off the severity and what stands before it: "ERROR:  no such table" is an error with that text. A
+// line without a severity has `level_before`, and so have DETAIL, HINT, CONTEXT and STATEMENT, which keep
+// their first word.
 PostgresLine parse_postgres_line(std::string_view line, log::Level level_before);
 
 }  // namespace todoke::pg

@@ -1,7 +1,5 @@
 #include "pg/embedded_machine.hpp"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -11,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <sys/statvfs.h>
 #include <system_error>
 
 namespace todoke::pg {
@@ -18,7 +17,8 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
-// "max" and files that don't exist mean no limit; v1 writes a number near 2^63 for it, which is larger than any MemTotal.
+// "max" and files that don't exist mean no limit; v1 writes a number near 2^63 for it, which is larger than
+// any MemTotal.
 std::uint64_t limit_in(const std::string& file) {
   std::string text;
   std::ifstream stream(file);
@@ -76,8 +76,9 @@ std::uint64_t machine_memory_bytes(const std::string& root) {
 }
 
 std::uint64_t free_disk_bytes(const std::string& folder) {
-  struct statvfs info {};
-  if (::statvfs(folder.c_str(), &info) != 0) throw std::system_error(errno, std::generic_category(), "statvfs " + folder);
+  struct statvfs info{};
+  if (::statvfs(folder.c_str(), &info) != 0)
+    throw std::system_error(errno, std::generic_category(), "statvfs " + folder);
   return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
 }
 

@@ -6,7 +6,8 @@
 
 namespace todoke::pg {
 
-// The smaller of MemTotal and the limits of our control groups (v2 and v1). `root` stands before /proc and /sys, for tests.
+// The smaller of MemTotal and the limits of our control groups (v2 and v1). `root` stands before /proc and
+// /sys, for tests.
 std::uint64_t machine_memory_bytes(const std::string& root = "");
 
 // Free for us on the file system of `folder`.

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint64_t kMebibyte = 1024 * 1024;
 
-// An eighth and not the usual quarter: todoke itself lives on the same machine, and the kernel caches files as well.
+// An eighth and not the usual quarter: todoke itself lives on the same machine, and the kernel caches files
+// as well.
 constexpr std::uint64_t kSharedBuffersShare = 8;
 constexpr std::uint64_t kSharedBuffersMbMin = 128;
 constexpr std::uint64_t kSharedBuffersMbMax = 2048;
@@ -31,16 +32,19 @@ EmbeddedSettings embedded_settings(std::uint64_t memory_bytes, std::uint64_t dis
   const auto memory_mb = memory_bytes / kMebibyte;
   const auto disk_mb = disk_free_bytes / kMebibyte;
   return {
-      .shared_buffers_mb = std::clamp(memory_mb / kSharedBuffersShare, kSharedBuffersMbMin, kSharedBuffersMbMax),
+      .shared_buffers_mb =
+          std::clamp(memory_mb / kSharedBuffersShare, kSharedBuffersMbMin, kSharedBuffersMbMax),
       .effective_cache_size_mb = std::max<std::uint64_t>(memory_mb / kCacheShare, 1),
-      .maintenance_work_mem_mb = std::clamp(memory_mb / kMaintenanceShare, kMaintenanceMbMin, kMaintenanceMbMax),
+      .maintenance_work_mem_mb =
+          std::clamp(memory_mb / kMaintenanceShare, kMaintenanceMbMin, kMaintenanceMbMax),
       .max_wal_size_mb = std::clamp(disk_mb / kWalDiskShare, kWalMbMin, kWalMbMax),
   };
 }
 
 // Statements are logged without their parameters and errors without their details: both hold content.
 std::string settings_file(const EmbeddedSettings& settings) {
-  return fmt::format(R"(# Written by todoke at each start; changes are lost. Put your own settings into postgresql.conf,
+  return fmt::format(
+      R"(# Written by todoke at each start; changes are lost. Put your own settings into postgresql.conf,
 # below the line that includes this file.
 
 listen_addresses = ''
@@ -65,8 +69,7 @@ jit = off
 
 restart_after_crash = on
 
-log_line_prefix = '[%p] '
-log_min_messages = warning
+log_line_prefix = ''
 log_min_duration_statement = 1s
 log_parameter_max_length = 0
 log_parameter_max_length_on_error = 0
@@ -74,8 +77,8 @@ log_error_verbosity = terse
 log_lock_waits = on
 log_startup_progress_interval = 5s
 )",
-                     settings.shared_buffers_mb, settings.effective_cache_size_mb, settings.maintenance_work_mem_mb,
-                     settings.max_wal_size_mb);
+      settings.shared_buffers_mb, settings.effective_cache_size_mb, settings.maintenance_work_mem_mb,
+      settings.max_wal_size_mb);
 }
 
 }  // namespace todoke::pg

@@ -2,13 +2,15 @@
 //
 //   DatabaseError
 //   ├─ Error                 the server refused a statement; carries the SQLSTATE
-//   ├─ ConnectionLost        no connection could be made, or it broke. A statement outside a transaction may have taken effect
-//   ├─ DeadlineExceeded      the deadline passed; the statement was cancelled and its transaction did not commit
-//   ├─ PoolTimeout           no connection became free in time, or too many were waiting already
-//   ├─ CommitOutcomeUnknown  the answer to COMMIT never came: it may or may not have committed
-//   └─ TypeMismatch          a column is not of the type that was asked for: a mistake in the program
+//   ├─ ConnectionLost        no connection could be made, or it broke. A statement outside a transaction may
+//   have taken effect ├─ DeadlineExceeded      the deadline passed; the statement was cancelled and its
+//   transaction did not commit ├─ PoolTimeout           no connection became free in time, or too many were
+//   waiting already ├─ CommitOutcomeUnknown  the answer to COMMIT never came: it may or may not have
+//   committed └─ TypeMismatch          a column is not of the type that was asked for: a mistake in the
+//   program
 //
-// No message holds a connection string, a password or the content of a row (the server's DETAIL is kept apart for that).
+// No message holds a connection string, a password or the content of a row (the server's DETAIL is kept apart
+// for that).
 #pragma once
 
 #include <cstddef>
@@ -27,15 +29,15 @@ class DatabaseError : public std::runtime_error {
 class Error : public DatabaseError {
  public:
   struct Fields {
-    std::string sqlstate;    // 5 characters
-    std::string message;     // the server's primary message
-    std::string detail;      // may hold row content: not part of what()
+    std::string sqlstate;  // 5 characters
+    std::string message;   // the server's primary message
+    std::string detail;    // may hold row content: not part of what()
     std::string hint;
     std::string schema;
     std::string table;
     std::string column;
     std::string constraint;
-    std::string statement;   // the name of the Statement, where there is one
+    std::string statement;  // the name of the Statement, where there is one
     // In a batch: which statement failed, from 0; the number of statements when it was the COMMIT.
     std::optional<std::size_t> index;
   };

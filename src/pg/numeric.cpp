@@ -1,4 +1,5 @@
-// numeric in binary: a header (digit groups, weight, sign, scale) and groups of four decimal digits, most significant first.
+// numeric in binary: a header (digit groups, weight, sign, scale) and groups of four decimal digits, most
+// significant first.
 #include <algorithm>
 #include <stdexcept>
 
@@ -25,7 +26,8 @@ bool all_digits(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-void put_header(std::string& out, std::size_t groups, std::int64_t weight, std::uint64_t sign, std::size_t scale) {
+void put_header(std::string& out, std::size_t groups, std::int64_t weight, std::uint64_t sign,
+                std::size_t scale) {
   put_int(out, groups, 2);
   put_int(out, static_cast<std::uint64_t>(weight), 2);
   put_int(out, sign, 2);
@@ -54,7 +56,8 @@ void Codec<Numeric>::encode(std::string& out, const Numeric& value) {
 
   std::vector<std::uint64_t> groups;
   const auto digits = whole + fraction;
-  for (std::size_t i = 0; i < digits.size(); i += kGroupDigits) groups.push_back(std::stoul(digits.substr(i, kGroupDigits)));
+  for (std::size_t i = 0; i < digits.size(); i += kGroupDigits)
+    groups.push_back(std::stoul(digits.substr(i, kGroupDigits)));
   auto weight = static_cast<std::int64_t>(whole.size() / kGroupDigits) - 1;
   const auto first = std::find_if(groups.begin(), groups.end(), [](auto g) { return g != 0; });
   weight -= first - groups.begin();
@@ -81,13 +84,16 @@ Numeric Codec<Numeric>::decode(ByteView in) {
     groups.push_back(take_int(in, 2));
     if (groups.back() > kGroupMax) throw TypeMismatch("numeric with a digit group out of range");
   }
-  const auto group_at = [&](std::int64_t i) { return i >= 0 && i < count ? groups[static_cast<std::size_t>(i)] : 0; };
+  const auto group_at = [&](std::int64_t i) {
+    return i >= 0 && i < count ? groups[static_cast<std::size_t>(i)] : 0;
+  };
 
   std::string text = weight < 0 ? "0" : fmt::format("{}", group_at(0));
   for (std::int64_t i = 1; i <= weight; ++i) text += fmt::format("{:04}", group_at(i));
   if (scale > 0) {
     std::string fraction;
-    for (std::int64_t i = weight + 1; fraction.size() < scale; ++i) fraction += fmt::format("{:04}", group_at(i));
+    for (std::int64_t i = weight + 1; fraction.size() < scale; ++i)
+      fraction += fmt::format("{:04}", group_at(i));
     text += '.' + fraction.substr(0, scale);
   }
   return {(sign == kNegative ? "-" : "") + text};

@@ -5,7 +5,8 @@
 namespace todoke::pg {
 
 namespace {
-// The server takes no message beyond 1 GiB; what is larger is a mistake and is refused before it is copied any further.
+// The server takes no message beyond 1 GiB; what is larger is a mistake and is refused before it is copied
+// any further.
 constexpr std::size_t kParamsBytesMax = (std::size_t{1} << 30) - (std::size_t{1} << 20);
 // A 16-bit count in the protocol.
 constexpr std::size_t kParamsMax = 65'535;

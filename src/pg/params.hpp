@@ -2,9 +2,10 @@
 //
 //   conn.query(sql::kClaim, {topic_id, "name", std::optional<std::int64_t>(), std::span(ids)}, deadline)
 //
-// Takes the types of codec.hpp, std::optional of them (NULL), and vectors, arrays and spans of either (one-dimensional arrays,
-// with NULL elements); bytes in a vector, array or span are bytea. Unsigned numbers are left out on purpose: SQL has none.
-// Every value is copied once. Text is passed on as it is: the server refuses U+0000 and what is no UTF-8.
+// Takes the types of codec.hpp, std::optional of them (NULL), and vectors, arrays and spans of either
+// (one-dimensional arrays, with NULL elements); bytes in a vector, array or span are bytea. Unsigned numbers
+// are left out on purpose: SQL has none. Every value is copied once. Text is passed on as it is: the server
+// refuses U+0000 and what is no UTF-8.
 #pragma once
 
 #include <array>
@@ -28,7 +29,8 @@ template <class T>
 struct IsOptional<std::optional<T>> : std::true_type {};
 
 template <class T>
-concept BytesLike = std::convertible_to<const T&, ByteView> && !std::convertible_to<const T&, std::string_view>;
+concept BytesLike =
+    std::convertible_to<const T&, ByteView> && !std::convertible_to<const T&, std::string_view>;
 
 template <class T>
 concept TextLike = std::convertible_to<const T&, std::string_view>;
@@ -103,7 +105,9 @@ class Params {
   };
   [[nodiscard]] std::size_t size() const { return values_.size(); }
   [[nodiscard]] const std::vector<Value>& values() const { return values_; }
-  [[nodiscard]] const char* data(const Value& value) const { return value.null ? nullptr : bytes_.data() + value.at; }
+  [[nodiscard]] const char* data(const Value& value) const {
+    return value.null ? nullptr : bytes_.data() + value.at;
+  }
   [[nodiscard]] std::size_t bytes() const { return bytes_.size(); }
 
  private:

@@ -1,11 +1,9 @@
 #include "pg/process.hpp"
 
-#include <signal.h>
-#include <sys/pidfd.h>
-#include <sys/wait.h>
-
 #include <cerrno>
 #include <cstring>
+#include <signal.h>
+#include <sys/wait.h>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "pg/process_pidfd.hpp"
 
 namespace todoke::pg {
 
@@ -64,7 +63,7 @@ Task<std::unique_ptr<Process>> Process::spawn(ProcessSpec spec, std::function<vo
   pid_t pid = 0;
   co_await run_blocking([&spec, &pid] { pid = fork_and_exec(spec); });
   // The child is not reaped before we do it, so its pid can't have become another's.
-  const int pidfd = ::pidfd_open(pid, 0);
+  const int pidfd = open_pidfd(pid);
   if (pidfd < 0) {
     const int error = errno;
     ::kill(pid, SIGKILL);
@@ -93,11 +92,17 @@ Task<void> Process::watch(std::shared_ptr<State> state) {
   if (on_end) on_end();
 }
 
-pid_t Process::pid() const { return state_->pid; }
+pid_t Process::pid() const {
+  return state_->pid;
+}
 
-bool Process::ended() const { return state_->end.is_set(); }
+bool Process::ended() const {
+  return state_->end.is_set();
+}
 
-bool Process::ended_well() const { return ended() && state_->code == CLD_EXITED && state_->status == 0; }
+bool Process::ended_well() const {
+  return ended() && state_->code == CLD_EXITED && state_->status == 0;
+}
 
 std::string Process::how_it_ended() const {
   if (!ended()) return "still runs";
@@ -109,7 +114,7 @@ std::string Process::how_it_ended() const {
 void Process::send(int signal_number) {
   if (state_->end.is_set()) return;
   // Fails only when the process has ended and is not reaped yet.
-  ::pidfd_send_signal(state_->pidfd.native_handle(), signal_number, nullptr, 0);
+  send_to_pidfd(state_->pidfd.native_handle(), signal_number);
 }
 
 Task<bool> Process::wait_for(std::chrono::nanoseconds limit) {

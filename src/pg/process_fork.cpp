@@ -1,15 +1,5 @@
 #include "pg/process_fork.hpp"
 
-#include <fcntl.h>
-#include <linux/close_range.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -17,12 +7,21 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
+#include <fcntl.h>
 #include <functional>
 #include <future>
+#include <linux/close_range.h>
 #include <mutex>
+#include <pthread.h>
+#include <signal.h>
 #include <stdexcept>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 
 #include "pg/process_fd.hpp"
 
@@ -58,7 +57,8 @@ class Forker {
  private:
   void loop() {
     pthread_setname_np(pthread_self(), "forker");
-    // No handler of todoke may run in a child between fork and exec: the child starts with everything blocked.
+    // No handler of todoke may run in a child between fork and exec: the child starts with everything
+    // blocked.
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
@@ -76,7 +76,8 @@ class Forker {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::packaged_task<int()>> queue_;  // each caller waits for its task, so there are as many as callers
+  std::deque<std::packaged_task<int()>>
+      queue_;  // each caller waits for its task, so there are as many as callers
   bool ending_ = false;
   std::thread thread_;
 };
@@ -90,14 +91,22 @@ enum class Step : int { session, groups, gid, uid, death_signal, folder, descrip
 
 const char* name_of(Step step) {
   switch (step) {
-    case Step::session: return "setsid";
-    case Step::groups: return "setgroups";
-    case Step::gid: return "setresgid";
-    case Step::uid: return "setresuid";
-    case Step::death_signal: return "prctl(PR_SET_PDEATHSIG)";
-    case Step::folder: return "chdir /";
-    case Step::descriptors: return "setting up the descriptors";
-    case Step::exec: return "exec";
+    case Step::session:
+      return "setsid";
+    case Step::groups:
+      return "setgroups";
+    case Step::gid:
+      return "setresgid";
+    case Step::uid:
+      return "setresuid";
+    case Step::death_signal:
+      return "prctl(PR_SET_PDEATHSIG)";
+    case Step::folder:
+      return "chdir /";
+    case Step::descriptors:
+      return "setting up the descriptors";
+    case Step::exec:
+      return "exec";
   }
   return "unknown step";
 }
@@ -126,7 +135,8 @@ struct Plan {
   ::_exit(127);
 }
 
-// The raw calls: glibc's own wrappers talk to all threads of the process, and in the child there is only this one.
+// The raw calls: glibc's own wrappers talk to all threads of the process, and in the child there is only this
+// one.
 bool become(const Identity& identity, Step& step) {
   step = Step::groups;
   if (::syscall(SYS_setgroups, identity.groups.size(), identity.groups.data()) != 0) return false;
@@ -150,7 +160,7 @@ bool set_descriptors(const Plan& plan) {
 }
 
 [[noreturn]] void child(const Plan& plan) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) ::sigaction(number, &action, nullptr);
   action.sa_handler = SIG_IGN;
@@ -164,7 +174,8 @@ bool set_descriptors(const Plan& plan) {
     Step step{};
     if (!become(*plan.identity, step)) give_up(plan.report, step);
   }
-  // A change of the uid clears the death signal, so it comes after; and todoke may have died before it was set.
+  // A change of the uid clears the death signal, so it comes after; and todoke may have died before it was
+  // set.
   if (::prctl(PR_SET_PDEATHSIG, SIGINT) != 0) give_up(plan.report, Step::death_signal);
   if (::getppid() != plan.parent) ::_exit(127);
   ::umask(077);
@@ -203,7 +214,8 @@ int wait_for_exit(pid_t pid) {
 }  // namespace
 
 pid_t fork_and_exec(const ProcessSpec& spec) {
-  if (spec.argv.empty() || spec.output_fd < 0) throw std::logic_error("fork_and_exec: no program or no output");
+  if (spec.argv.empty() || spec.output_fd < 0)
+    throw std::logic_error("fork_and_exec: no program or no output");
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno(errno, "pipe2");
   const Fd reading(ends[0]);
@@ -223,7 +235,8 @@ pid_t fork_and_exec(const ProcessSpec& spec) {
   plan.keep = spec.keep_fds;
   plan.keep.push_back(report.get());
   std::sort(plan.keep.begin(), plan.keep.end());
-  if (plan.keep.front() <= STDERR_FILENO) throw std::logic_error("fork_and_exec: keep_fds holds a standard descriptor");
+  if (plan.keep.front() <= STDERR_FILENO)
+    throw std::logic_error("fork_and_exec: keep_fds holds a standard descriptor");
   plan.null_fd = null_fd.get();
   plan.output_fd = output.get();
   plan.report = report.get();
@@ -236,7 +249,8 @@ pid_t fork_and_exec(const ProcessSpec& spec) {
   if (forked < 0) throw_errno(-forked, "fork");
   report.reset();
 
-  // The child's end closes at exec: end of file means that the program runs (or that the child is gone, which shows later).
+  // The child's end closes at exec: end of file means that the program runs (or that the child is gone, which
+  // shows later).
   Failure failure{};
   ssize_t got = 0;
   while ((got = ::read(reading.get(), &failure, sizeof failure)) < 0 && errno == EINTR) {
@@ -244,8 +258,8 @@ pid_t fork_and_exec(const ProcessSpec& spec) {
   if (got == static_cast<ssize_t>(sizeof failure)) {
     wait_for_exit(forked);
     throw_errno(failure.error, "can't run " + spec.argv.front() +
-                                   (spec.identity ? " as user " + spec.identity->name : std::string()) + ": " +
-                                   name_of(failure.step));
+                                   (spec.identity ? " as user " + spec.identity->name : std::string()) +
+                                   ": " + name_of(failure.step));
   }
   return forked;
 }

@@ -2,18 +2,20 @@
 //
 //  - it gives up the rights of root (groups, gid, uid) when an identity is given;
 //  - it leads a session of its own, so that Ctrl-C in the terminal reaches only todoke;
-//  - it gets SIGINT when todoke dies, however it dies (PR_SET_PDEATHSIG). The kernel sends that signal when the *thread*
+//  - it gets SIGINT when todoke dies, however it dies (PR_SET_PDEATHSIG). The kernel sends that signal when
+//  the *thread*
 //    that forked ends, so all forks happen on one thread of this file that lives as long as the process;
-//  - it has no descriptors but stdin (/dev/null), stdout and stderr (`output_fd`) and `keep_fds`; umask 077; cwd /;
+//  - it has no descriptors but stdin (/dev/null), stdout and stderr (`output_fd`) and `keep_fds`; umask 077;
+//  cwd /;
 //    default signal handling, except that SIGPIPE is ignored: a reader that went away must not kill it.
 //
-// Between fork and exec only async-signal-safe calls are made. Blocking, some milliseconds: call it through run_blocking.
+// Between fork and exec only async-signal-safe calls are made. Blocking, some milliseconds: call it through
+// run_blocking.
 #pragma once
-
-#include <sys/types.h>
 
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace todoke::pg {
@@ -41,8 +43,9 @@ pid_t fork_and_exec(const ProcessSpec& spec);
 // Whether `identity` can open all these folders by their paths (folders above them may be closed to it).
 bool can_reach(const std::optional<Identity>& identity, const std::vector<std::string>& folders);
 
-// What a child is given of todoke's own environment: PATH, TZ and LD_LIBRARY_PATH, and a fixed locale, so that messages
-// are in English. No PG… variables (they would change what Postgres does) and no secrets of todoke.
+// What a child is given of todoke's own environment: PATH, TZ and LD_LIBRARY_PATH, and a fixed locale, so
+// that messages are in English. No PG… variables (they would change what Postgres does) and no secrets of
+// todoke.
 std::vector<std::string> child_environment();
 
 }  // namespace todoke::pg

@@ -21,14 +21,17 @@ void throw_type(Oid got, Oid asked) {
   throw TypeMismatch(fmt::format("has type {}, asked for {}", type_name(got), type_name(asked)));
 }
 
-void throw_null() { throw TypeMismatch("is NULL, asked for a value"); }
+void throw_null() {
+  throw TypeMismatch("is NULL, asked for a value");
+}
 
 ArrayReader::ArrayReader(ByteView in) : rest(in) {
   const auto dimensions = take_int(rest, 4);
   take_int(rest, 4);  // whether there are NULLs: the elements tell
   element = static_cast<Oid>(take_int(rest, 4));
   if (dimensions == 0) return;
-  if (dimensions != 1) throw TypeMismatch(fmt::format("is an array of {} dimensions, asked for one", dimensions));
+  if (dimensions != 1)
+    throw TypeMismatch(fmt::format("is an array of {} dimensions, asked for one", dimensions));
   size = take_int(rest, 4);
   take_int(rest, 4);  // the lowest subscript
   // Each element takes 4 bytes at least: a size beyond that is not reserved for.
@@ -51,10 +54,12 @@ detail::Field Row::field(std::size_t column) const {
   if (column >= count) throw TypeMismatch(fmt::format("column {} asked for, there are {}", column, count));
   const auto index = static_cast<int>(column);
   // libpq says so for a statement that was run over the simple protocol: its values are text.
-  if (PQfformat(result_.get(), index) != 1) throw TypeMismatch(fmt::format("column {} is not in binary", column));
+  if (PQfformat(result_.get(), index) != 1)
+    throw TypeMismatch(fmt::format("column {} is not in binary", column));
   const auto* data = reinterpret_cast<const std::uint8_t*>(PQgetvalue(result_.get(), row_, index));
   const auto length = static_cast<std::size_t>(PQgetlength(result_.get(), row_, index));
-  return {PQftype(result_.get(), index), PQgetisnull(result_.get(), row_, index) == 1, ByteView(data, length)};
+  return {PQftype(result_.get(), index), PQgetisnull(result_.get(), row_, index) == 1,
+          ByteView(data, length)};
 }
 
 std::size_t Row::column_at(std::string_view name) const {
@@ -66,13 +71,17 @@ std::size_t Row::column_at(std::string_view name) const {
 }
 
 void Row::throw_in_column(std::size_t column, const TypeMismatch& mismatch) const {
-  throw TypeMismatch(
-      fmt::format("column {} ({}) {}", column, PQfname(result_.get(), static_cast<int>(column)), mismatch.what()));
+  throw TypeMismatch(fmt::format("column {} ({}) {}", column,
+                                 PQfname(result_.get(), static_cast<int>(column)), mismatch.what()));
 }
 
-std::size_t Result::size() const { return result_ ? static_cast<std::size_t>(PQntuples(result_.get())) : 0; }
+std::size_t Result::size() const {
+  return result_ ? static_cast<std::size_t>(PQntuples(result_.get())) : 0;
+}
 
-std::size_t Result::columns() const { return result_ ? static_cast<std::size_t>(PQnfields(result_.get())) : 0; }
+std::size_t Result::columns() const {
+  return result_ ? static_cast<std::size_t>(PQnfields(result_.get())) : 0;
+}
 
 Row Result::operator[](std::size_t row) const {
   if (row >= size()) throw std::out_of_range(fmt::format("row {} asked for, there are {}", row, size()));

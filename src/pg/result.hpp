@@ -1,7 +1,8 @@
-// What a statement returned. Values are decoded when they are asked for: row.get<std::int64_t>(0), row.get<std::string>("name"),
-// row.get<std::optional<double>>(2), row.get<std::vector<std::optional<std::string>>>("tags"). A NULL in a type that has none, a
-// column of another type and an unknown column throw TypeMismatch, with the column's name.
-// Copies share the memory, rows keep it alive. string_view and span point into it.
+// What a statement returned. Values are decoded when they are asked for: row.get<std::int64_t>(0),
+// row.get<std::string>("name"), row.get<std::optional<double>>(2),
+// row.get<std::vector<std::optional<std::string>>>("tags"). A NULL in a type that has none, a column of
+// another type and an unknown column throw TypeMismatch, with the column's name. Copies share the memory,
+// rows keep it alive. string_view and span point into it.
 #pragma once
 
 #include <cstddef>

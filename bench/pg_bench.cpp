@@ -1,0 +1,114 @@
+// What a round trip and a commit cost: durable rows/s through one connection to an embedded Postgres (fsync
+// on), with one row a transaction and with batches, by pipelined statements and by arrays.
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+#include "pg/connection.hpp"
+#include "pg/embedded.hpp"
+
+namespace todoke::bench {
+namespace {
+
+constexpr pg::Statement kOne{"one", "INSERT INTO bench (id, body) VALUES ($1, $2)"};
+constexpr pg::Statement kMany{"many",
+                              "INSERT INTO bench (id, body) SELECT * FROM unnest($1::bigint[], $2::text[])"};
+constexpr std::chrono::seconds kEach(3);
+const std::string kBody(400, 'x');
+
+Deadline soon() {
+  return Deadline::after(std::chrono::seconds(30));
+}
+
+// Rows/s of `step`, which writes `rows` rows from number `first` on.
+template <class Step>
+Task<double> rate(std::int64_t rows, Step step) {
+  static std::int64_t next = 0;
+  const auto began = std::chrono::steady_clock::now();
+  std::int64_t done = 0;
+  while (std::chrono::steady_clock::now() - began < kEach) {
+    co_await step(next, rows);
+    next += rows;
+    done += rows;
+  }
+  co_return static_cast<double>(done) /
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+struct Pipelined {
+  pg::Connection& connection;
+  Task<void> operator()(std::int64_t first, std::int64_t rows) const {
+    pg::Batch batch;
+    for (std::int64_t i = 0; i < rows; ++i) batch.add(kOne, pg::Params(first + i, kBody));
+    co_await connection.run(std::move(batch), soon());
+  }
+};
+
+struct Arrays {
+  pg::Connection& connection;
+  Task<void> operator()(std::int64_t first, std::int64_t rows) const {
+    std::vector<std::int64_t> ids;
+    for (std::int64_t i = 0; i < rows; ++i) ids.push_back(first + i);
+    const std::vector<std::string> bodies(static_cast<std::size_t>(rows), kBody);
+    pg::Batch batch;
+    batch.add(kMany, pg::Params(ids, bodies));
+    co_await connection.run(std::move(batch), soon());
+  }
+};
+
+Task<void> measure(pg::EmbeddedPostgres& server) {
+  co_await server.start();
+  pg::ConnectOptions options;
+  options.url = server.connection_string();
+  {
+    const auto connection = co_await pg::Connection::connect(options, soon());
+    co_await connection->execute_script("CREATE TABLE bench (id bigint PRIMARY KEY, body text)", soon());
+    const double base = co_await rate(1, Pipelined{*connection});
+    std::fputs(fmt::format("{:<34} {:>9.0f} rows/s   1.0x\n", "1 row a transaction", base).c_str(), stdout);
+    for (const std::int64_t rows : {16, 128}) {
+      const double pipelined = co_await rate(rows, Pipelined{*connection});
+      const double arrays = co_await rate(rows, Arrays{*connection});
+      std::fputs(fmt::format("{:<34} {:>9.0f} rows/s {:>5.1f}x\n",
+                             fmt::format("{} pipelined statements", rows), pipelined, pipelined / base)
+                     .c_str(),
+                 stdout);
+      std::fputs(fmt::format("{:<34} {:>9.0f} rows/s {:>5.1f}x\n", fmt::format("{} rows in one array", rows),
+                             arrays, arrays / base)
+                     .c_str(),
+                 stdout);
+    }
+  }
+  server.stop();
+  co_await server.run();
+}
+
+int run() {
+  log::configure(log::Level::error, log::Format::human);
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("todoke-bench-{}", getpid());
+  std::exception_ptr failure;
+  {
+    asio::io_context io;
+    pg::EmbeddedConfig config;
+    config.data_dir = folder.string();
+    pg::EmbeddedPostgres server(io.get_executor(), config);
+    asio::co_spawn(io, measure(server), [&](std::exception_ptr error) { failure = std::move(error); });
+    io.run();
+    wait_for_blocking_calls();
+  }
+  std::filesystem::remove_all(folder);
+  if (failure) std::fputs((describe(failure) + "\n").c_str(), stderr);
+  return failure ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace todoke::bench
+
+int main() {
+  return todoke::bench::run();
+}

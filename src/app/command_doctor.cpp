@@ -1,0 +1,206 @@
+// Looks at a deployment from the outside and says, for everything that is not well, what to do.
+#include <cstdio>
+#include <filesystem>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/command.hpp"
+#include "app/connection_in_use.hpp"
+#include "app/data_folder.hpp"
+#include "app/database_service.hpp"
+#include "app/instance_file.hpp"
+#include "app/statements_sql.hpp"
+#include "net/client.hpp"
+#include "net/config.hpp"
+#include "pg/config.hpp"
+#include "pg/embedded_binaries.hpp"
+#include "pg/embedded_cluster.hpp"
+#include "pg/embedded_config.hpp"
+#include "pg/migrations.hpp"
+
+namespace todoke::app {
+namespace {
+
+constexpr std::uintmax_t kFreeBytesLow = 1ULL << 30;
+constexpr rlim_t kFilesBesideConnections = 256;
+constexpr std::chrono::seconds kAskLimit(5);
+constexpr int kOk = 200;
+
+class Report {
+ public:
+  void ok(std::string_view what, const std::string& text) { line("ok", what, text); }
+  void note(std::string_view what, const std::string& text) { line("note", what, text); }
+  void warn(std::string_view what, const std::string& text) { line("warn", what, text); }
+  void fail(std::string_view what, const std::string& text) {
+    failed_ = true;
+    line("FAIL", what, text);
+  }
+  [[nodiscard]] bool failed() const { return failed_; }
+
+ private:
+  static void line(std::string_view level, std::string_view what, const std::string& text) {
+    std::fputs(fmt::format("{:<5} {:<14} {}\n", level, what, text).c_str(), stdout);
+  }
+  bool failed_ = false;
+};
+
+void check_configuration(Report& report, const Config& config) {
+  std::size_t set = 0;
+  for (const auto& [name, spec] : config.schema().keys()) set += config.is_default(name) ? 0U : 1U;
+  report.ok("configuration", fmt::format("{} keys set, {} at their default; `todoke config` shows them", set,
+                                         config.schema().keys().size() - set));
+  if (config.get(net::keys::kRates) == "off") {
+    report.warn("limits.rates", "off: every rate limit is lifted; only for benchmarks and trusted networks");
+  }
+}
+
+void check_folder(Report& report, const std::filesystem::path& folder) {
+  std::error_code error;
+  auto existing = folder;
+  while (!existing.empty() && !std::filesystem::exists(existing, error)) existing = existing.parent_path();
+  if (access(existing.c_str(), W_OK) != 0) {
+    report.fail("data folder",
+                fmt::format("{} can't be written by this user; choose another with TODOKE_DATA_DIR",
+                            existing.string()));
+    return;
+  }
+  const auto space = std::filesystem::space(existing, error);
+  const auto text = fmt::format("{}, {} MiB free", folder.string(), space.available >> 20);
+  if (!error && space.available < kFreeBytesLow) {
+    report.warn("data folder", text + ": make room before Postgres runs out of it");
+  } else {
+    report.ok("data folder", text);
+  }
+}
+
+void check_programs(Report& report, const Config& config, const std::filesystem::path& folder) {
+  const auto user = pg::embedded_user(config.get(pg::kEmbeddedUser));
+  if (!user) {
+    report.fail("postgres", user.error().message);
+    return;
+  }
+  try {
+    const auto layout = pg::embedded_layout(folder, geteuid());
+    const auto chosen =
+        pg::choose_postgres(pg::installed_postgres(), pg::cluster_major(layout, *user), folder);
+    if (chosen) {
+      report.ok("postgres", fmt::format("version {} in {}", chosen->major, chosen->bin_dir));
+    } else {
+      report.fail("postgres", chosen.error().message);
+    }
+  } catch (const UserError& error) {
+    report.fail("postgres", error.what());
+  }
+}
+
+void check_file_limit(Report& report, const Config& config) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const auto wanted = static_cast<rlim_t>(config.get(net::keys::kConnectionsMax)) + kFilesBesideConnections;
+  if (limit.rlim_max < wanted) {
+    report.warn(
+        "open files",
+        fmt::format("limit {}, but server.connections_max asks for {}: raise it (ulimit -Hn, LimitNOFILE=)",
+                    limit.rlim_max, wanted));
+  } else {
+    report.ok("open files", fmt::format("limit {}", limit.rlim_max));
+  }
+}
+
+Task<void> check_database(pg::Connection& connection, Report& report) {
+  const auto deadline = Deadline::after(kAskLimit);
+  check_server_version(connection);
+  const auto settings = co_await connection.query(sql::kDurabilitySettings, {}, deadline);
+  std::string unsafe;
+  for (const auto& row : settings) {
+    if (row.get<std::string>(1) == "off") unsafe += " " + row.get<std::string>(0);
+  }
+  const auto version =
+      fmt::format("Postgres {}.{}", connection.server_version() / 10000, connection.server_version() % 10000);
+  if (unsafe.empty()) {
+    report.ok("database", version + ", reached");
+  } else {
+    report.fail("database",
+                fmt::format("{}, but{} is off: what was acknowledged can be lost in a crash; turn it on",
+                            version, unsafe));
+  }
+  const auto status = co_await pg::migration_status(connection, pg::embedded_migrations(), deadline);
+  if (!status.problem.empty()) {
+    report.fail("migrations", status.problem);
+  } else if (status.pending.empty()) {
+    report.ok("migrations", "all applied");
+  } else {
+    report.warn("migrations", fmt::format("{} not applied yet; `todoke migrate` or the next start does it",
+                                          status.pending.size()));
+  }
+}
+
+Task<void> ask_health(net::HttpClient& client, std::string address, Report& report) {
+  net::ClientRequest request;
+  request.url = net::parse_url(fmt::format("http://{}/healthz", address)).value();
+  const auto response = co_await client.send(std::move(request), Deadline::after(kAskLimit));
+  if (response.status == kOk) {
+    report.ok("health", response.body.substr(0, response.body.find('\n')));
+  } else {
+    report.fail("health", response.body.substr(0, response.body.find('\n')));
+  }
+}
+
+void check_instances(Report& report, const std::filesystem::path& folder) {
+  const auto instances = running_instances(folder);
+  if (instances.empty())
+    report.note("nodes", fmt::format("none runs on {}; `todoke up` starts one", folder.string()));
+  for (const auto& instance : instances) {
+    const auto note = [&](const char* name) {
+      const auto found = instance.notes.find(name);
+      return found == instance.notes.end() ? std::string("?") : found->second;
+    };
+    report.ok("node", fmt::format("pid {}, version {}, roles {}, public {}, internal {}", instance.pid,
+                                  note("version"), note("roles"), note("public"), note("internal")));
+    try {
+      Runtime runtime(1);
+      net::HttpClient client(runtime.main());
+      runtime.run(ask_health(client, note("internal"), report));
+    } catch (const std::exception& error) {
+      report.fail("health", fmt::format("{} does not answer: {}", note("internal"), error.what()));
+    }
+  }
+}
+
+int run(const Arguments& arguments) {
+  Report report;
+  const auto config = load_config(arguments);
+  const auto folder = data_folder(config);
+  const auto database = database_in_use(config);
+  check_configuration(report, config);
+  check_folder(report, folder);
+  check_file_limit(report, config);
+  if (database.embedded && config.get(pg::kEmbeddedBinDir).empty()) check_programs(report, config, folder);
+  if (database.embedded && !embedded_is_running(config)) {
+    report.note("database", database.shown + ", not running");
+  } else {
+    try {
+      with_database(config,
+                    [&report](pg::Connection& connection) { return check_database(connection, report); });
+    } catch (const std::exception& error) {
+      report.fail("database", error.what());
+    }
+  }
+  check_instances(report, folder);
+  report.note("gossip", "not part of this build");
+  return report.failed() ? 1 : 0;
+}
+
+const Registration kRegistered(Command{
+    .name = "doctor",
+    .summary = "check a deployment and say what to do about what is not well",
+    .synopsis = "",
+    .details = "Lines are ok, note, warn or FAIL; the exit code is 1 when one of them is FAIL.",
+    .run = run,
+});
+
+}  // namespace
+}  // namespace todoke::app

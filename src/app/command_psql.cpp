@@ -1,0 +1,75 @@
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <libpq-fe.h>
+
+#include "app/command.hpp"
+#include "app/connection_in_use.hpp"
+#include "app/data_folder.hpp"
+
+namespace todoke::app {
+namespace {
+
+// The connection string without its password, which goes to PGPASSWORD: anybody can read the arguments of a
+// process.
+std::string without_password(const std::string& url) {
+  char* error = nullptr;
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
+      PQconninfoParse(url.c_str(), &error), &PQconninfoFree);
+  if (!options) {
+    PQfreemem(error);
+    throw UserError("database.url is no connection string that libpq understands");
+  }
+  std::string rest;
+  for (const auto* option = options.get(); option->keyword != nullptr; ++option) {
+    if (option->val == nullptr) continue;
+    if (std::string_view(option->keyword) == "password") {
+      setenv("PGPASSWORD", option->val, 1);
+      continue;
+    }
+    std::string quoted;
+    for (const char* c = option->val; *c != '\0'; ++c) {
+      if (*c == '\'' || *c == '\\') quoted.push_back('\\');
+      quoted.push_back(*c);
+    }
+    rest += fmt::format("{}='{}' ", option->keyword, quoted);
+  }
+  return rest;
+}
+
+int run(const Arguments& arguments) {
+  const auto config = load_config({});
+  const auto database = database_in_use(config);
+  if (database.embedded && !embedded_is_running(config)) {
+    throw UserError(
+        fmt::format("no node runs on {}; start one with `todoke up`, or set DATABASE_URL or TODOKE_DATA_DIR",
+                    data_folder(config).string()));
+  }
+  setenv("PGAPPNAME", "todoke psql", 0);
+  std::vector<std::string> words{"psql", "--dbname", without_password(database.url)};
+  words.insert(words.end(), arguments.words.begin(), arguments.words.end());
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp("psql", argv.data());
+  throw UserError(
+      fmt::format("psql can't be started ({}); install postgresql-client-15", std::strerror(errno)));
+}
+
+const Registration kRegistered(Command{
+    .name = "psql",
+    .summary = "open a shell on the database in use, embedded or not",
+    .synopsis = "[ARGUMENT OF psql…]",
+    .details = "Everything after `psql` is passed on: todoke psql -c 'select 1'. The database is found "
+               "through the file and the\n"
+               "environment (TODOKE_DATA_DIR, DATABASE_URL, TODOKE_CONFIG).",
+    .passes_arguments_on = true,
+    .run = run,
+});
+
+}  // namespace
+}  // namespace todoke::app

@@ -1,0 +1,71 @@
+#include "app/connection_in_use.hpp"
+
+#include <exception>
+#include <memory>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+#include <libpq-fe.h>
+
+#include "app/data_folder.hpp"
+#include "pg/config.hpp"
+#include "pg/embedded.hpp"
+
+namespace todoke::app {
+namespace {
+
+Task<void> connect_and_work(DatabaseInUse database, std::chrono::milliseconds limit,
+                            std::function<Task<void>(pg::Connection&)> work) {
+  pg::ConnectOptions options;
+  options.url = database.url;
+  const auto connection = co_await pg::Connection::connect(options, Deadline::after(limit));
+  co_await work(*connection);
+  connection->detach();
+}
+
+Task<void> start_and_work(pg::EmbeddedPostgres& server, DatabaseInUse database,
+                          std::chrono::milliseconds limit, std::function<Task<void>(pg::Connection&)> work) {
+  co_await server.start();
+  std::exception_ptr failure;
+  try {
+    co_await connect_and_work(std::move(database), limit, std::move(work));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  server.stop();
+  co_await server.run();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+DatabaseInUse database_in_use(const Config& config) {
+  const auto& url = config.get(pg::kDatabaseUrl);
+  if (!url.empty())
+    return {false, url,
+            fmt::format("configured (database.url from {})", config.setting("database.url").source)};
+  const auto folder = data_folder(config);
+  const auto layout = pg::embedded_layout(folder, geteuid());
+  return {true, pg::embedded_connection_string(layout),
+          fmt::format("embedded Postgres in {}", layout.cluster)};
+}
+
+bool embedded_is_running(const Config& config) {
+  const auto ping = PQping(database_in_use(config).url.c_str());
+  return ping == PQPING_OK || ping == PQPING_REJECT;
+}
+
+void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {
+  Runtime runtime(1);
+  const auto database = database_in_use(config);
+  const auto limit = config.get(pg::kDatabaseConnectTimeout);
+  if (!database.embedded || embedded_is_running(config)) {
+    runtime.run(connect_and_work(database, limit, std::move(work)));
+    return;
+  }
+  pg::EmbeddedPostgres server(runtime.main(), pg::embedded_config(config, data_folder(config)));
+  runtime.run(start_and_work(server, database, limit, std::move(work)));
+}
+
+}  // namespace todoke::app

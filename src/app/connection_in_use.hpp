@@ -1,0 +1,28 @@
+// Which database a command talks to: the configured one, or the embedded one of the data folder.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "app/runtime.hpp"
+#include "base/config.hpp"
+#include "pg/connection.hpp"
+
+namespace todoke::app {
+
+struct DatabaseInUse {
+  bool embedded = false;
+  std::string url;    // for libpq; may hold a password: never shown
+  std::string shown;  // for people
+};
+
+DatabaseInUse database_in_use(const Config& config);
+
+// Whether something answers on the embedded database's socket.
+bool embedded_is_running(const Config& config);
+
+// Connects, starting the embedded server for as long as `work` runs when it is not running already, and calls
+// `work`.
+void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work);
+
+}  // namespace todoke::app

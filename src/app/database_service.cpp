@@ -1,0 +1,61 @@
+#include "app/database_service.hpp"
+
+#include <fmt/format.h>
+
+#include "app/statements_sql.hpp"
+#include "app/version.hpp"
+#include "base/log.hpp"
+#include "pg/migrations.hpp"
+
+namespace todoke::app {
+namespace {
+
+constexpr int kServerVersionMin = 150000;
+constexpr std::chrono::seconds kProbeInterval(1);
+constexpr std::chrono::seconds kProbeLimit(3);
+constexpr std::chrono::minutes kMigrateLimit(10);
+
+}  // namespace
+
+void check_server_version(const pg::Connection& connection) {
+  if (connection.server_version() >= kServerVersionMin) return;
+  throw UserError(fmt::format("the database is Postgres {}, but todoke needs 15 or newer",
+                              connection.server_version() / 10000));
+}
+
+DatabaseService::DatabaseService(const Executor& executor, pg::Pool& pool, HealthBoard& board)
+    : pool_(pool), board_(board), stop_(executor) {}
+
+Task<void> DatabaseService::start() {
+  const auto deadline = Deadline::after(kMigrateLimit);
+  auto lease = co_await pool_.acquire(deadline);
+  check_server_version(*lease);
+  const auto report =
+      co_await pg::migrate(*lease, pg::embedded_migrations(), fmt::format("todoke {}", kVersion));
+  if (!report.applied.empty()) {
+    log::info("database", "migrated", {{"migrations", report.applied.size()}});
+  }
+}
+
+Task<void> DatabaseService::run() {
+  while (!stop_.is_set()) {
+    co_await probe();
+    pool_.close_expired();
+    co_await stop_.wait_for(kProbeInterval);
+  }
+}
+
+Task<void> DatabaseService::probe() {
+  std::string failure;
+  try {
+    const auto deadline = Deadline::after(kProbeLimit);
+    auto lease = co_await pool_.acquire(deadline);
+    co_await lease->query(sql::kProbe, {}, deadline);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  const auto state = failure.empty() ? HealthState::up : HealthState::down;
+  board_.report(std::string(name()), essential(), {state, failure});
+}
+
+}  // namespace todoke::app

@@ -1,0 +1,27 @@
+#include "app/keys.hpp"
+
+#include "app/command.hpp"
+#include "net/config.hpp"
+#include "pg/config.hpp"
+#include "pg/embedded_config.hpp"
+
+namespace todoke::app {
+
+std::span<const KeySpec* const> keys::all() {
+  static constexpr const KeySpec* kKeys[] = {&kDataDir.spec, &kLogLevel.spec, &kLogFormat.spec};
+  return kKeys;
+}
+
+const Schema& schema() {
+  static const Schema instance = [] {
+    Schema s;
+    s.add(keys::all());
+    s.add(pg::config_keys());
+    s.add(pg::embedded_config_keys());
+    s.add(net::config_keys());
+    return s;
+  }();
+  return instance;
+}
+
+}  // namespace todoke::app

@@ -1,0 +1,288 @@
+#include "app/node.hpp"
+
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <unistd.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "app/connection_in_use.hpp"
+#include "app/data_folder.hpp"
+#include "app/database_service.hpp"
+#include "app/instance_file.hpp"
+#include "app/keys.hpp"
+#include "app/role.hpp"
+#include "app/routes.hpp"
+#include "app/runtime.hpp"
+#include "app/version.hpp"
+#include "base/log.hpp"
+#include "net/config.hpp"
+#include "net/otlp_exporter.hpp"
+#include "net/server.hpp"
+#include "pg/config.hpp"
+#include "pg/embedded.hpp"
+
+namespace todoke::app {
+namespace {
+
+// Stopping takes drain_timeout and the database's shutdown; whatever hangs beyond this is cut, so that Ctrl-C
+// always works.
+constexpr std::chrono::milliseconds kStopLimit(4'800);
+// A second signal this soon is the first one again.
+constexpr std::chrono::milliseconds kSameSignal(300);
+
+void configure_logs(const Config& config) {
+  const auto& format = config.get(keys::kLogFormat);
+  const bool human = format == "human" || (format == "auto" && isatty(STDERR_FILENO) == 1);
+  log::configure(log::level_from(config.get(keys::kLogLevel)),
+                 human ? log::Format::human : log::Format::json);
+}
+
+net::ServerLimits server_limits(const Config& config) {
+  net::ServerLimits limits;
+  limits.connections_max = static_cast<std::size_t>(config.get(net::keys::kConnectionsMax));
+  limits.body_bytes_max = static_cast<std::size_t>(config.get(net::keys::kBodyBytesMax));
+  limits.header_timeout = config.get(net::keys::kHeaderTimeout);
+  limits.idle_timeout = config.get(net::keys::kIdleTimeout);
+  limits.request_timeout = config.get(net::keys::kRequestTimeout);
+  limits.drain_timeout = config.get(net::keys::kDrainTimeout);
+  return limits;
+}
+
+pg::PoolOptions pool_options(const Config& config, const DatabaseInUse& database) {
+  pg::PoolOptions options;
+  options.connect.url = database.url;
+  options.connections_max = static_cast<std::size_t>(config.get(pg::kDatabasePoolMax));
+  options.connect_max = config.get(pg::kDatabaseConnectTimeout);
+  return options;
+}
+
+void write_out(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+class Node {
+ public:
+  Node(const Config& config, const NodeOptions& options)
+      : config_(config),
+        options_(options),
+        began_(clock_.steady()),
+        runtime_(config.get(net::keys::kIoThreads)),
+        database_(database_in_use(config)),
+        folder_(data_folder(config)),
+        tracer_(registry_),
+        pool_(pool_options(config, database_), clock_, registry_),
+        supervisor_(runtime_.main(), board_, registry_),
+        signals_(runtime_.main(), SIGINT, SIGTERM, SIGHUP),
+        stop_(runtime_.main()) {
+    registry_.gauges("todoke_build_info", "Always 1; the label tells the version.", {"version"})
+        .with({kVersion})
+        .set(1);
+    registry_.computed("todoke_log_dropped_total", "Log lines that were dropped because stderr was too slow.",
+                       [] { return static_cast<double>(log::dropped()); });
+    add_services();
+  }
+
+  int run() {
+    wait_for_signal();
+    runtime_.run(live());
+    return 0;
+  }
+
+ private:
+  // The order in which services start is the order in which they depend on each other; they stop in the
+  // opposite one.
+  void add_services() {
+    add_internal_routes(*internal_router_, board_, registry_);
+    add_public_routes(*public_router_, board_);
+    internal_ = make_server("internal", config_.get(net::keys::kInternalListen), internal_router_);
+    public_ = make_server("public", config_.get(net::keys::kListen), public_router_);
+
+    supervisor_.add(internal_);
+    if (const auto& endpoint = config_.get(net::keys::kTraceEndpoint); !endpoint.empty()) {
+      net::OtlpConfig exporter{.endpoint = endpoint, .service_version = kVersion, .ca_file = {}};
+      supervisor_.add(std::make_shared<net::OtlpExporter>(std::move(exporter), runtime_.main(), tracer_));
+    }
+    if (database_.embedded) {
+      supervisor_.add(
+          std::make_shared<pg::EmbeddedPostgres>(runtime_.main(), pg::embedded_config(config_, folder_)));
+    }
+    supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pool_, board_));
+    NodeParts parts{config_,
+                    clock_,
+                    runtime_.main(),
+                    pool_,
+                    board_,
+                    registry_,
+                    tracer_,
+                    *public_router_,
+                    *internal_router_,
+                    [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service)); }};
+    for (const auto& name : options_.roles) roles().at(name).build(parts);
+    supervisor_.add(public_);
+  }
+
+  std::shared_ptr<net::HttpServer> make_server(std::string name, std::string listen,
+                                               std::shared_ptr<const net::Router> router) {
+    net::ServerConfig config;
+    const bool is_public = name == "public";
+    config.name = std::move(name);
+    config.listen = std::move(listen);
+    config.router = std::move(router);
+    if (is_public) {
+      config.tls_cert = config_.get(net::keys::kTlsCert);
+      config.tls_key = config_.get(net::keys::kTlsKey);
+      config.trusted_proxies = config_.get(net::keys::kTrustedProxies);
+    }
+    config.limits = server_limits(config_);
+    return std::make_shared<net::HttpServer>(std::move(config), runtime_.main(), runtime_.connections(),
+                                             registry_, &tracer_);
+  }
+
+  Task<void> live() {
+    // Both ports are taken before anything else happens: one that is in use is told before the database is
+    // touched, and what to open can be told at once. Who connects before the node is ready waits in the
+    // listener's queue.
+    co_await internal_->bind();
+    co_await public_->bind();
+    std::filesystem::create_directories(folder_);
+    const InstanceFile instance(folder_, notes());
+    if (config_.get(net::keys::kRates) == "off") {
+      log::warning("node", "limits.rates is off: every rate limit is lifted",
+                   {{"source", config_.setting("limits.rates").source}});
+    }
+    if (options_.banner) write_out(banner());
+    std::exception_ptr failure;
+    try {
+      co_await supervisor_.start();
+      if (!stop_.is_set()) tell_ready();
+      co_await stop_.wait();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    cut_when_stuck();
+    co_await supervisor_.stop();
+    pool_.close();
+    if (failure) std::rethrow_exception(failure);
+    log::info("node", "stopped");
+  }
+
+  void tell_ready() {
+    const auto took = std::chrono::duration<double>(clock_.steady() - began_).count();
+    log::info("node", "ready",
+              {{"public", public_->address()}, {"internal", internal_->address()}, {"seconds", took}});
+    if (options_.banner) write_out(fmt::format("ready after {:.2f} s\n", took));
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](boost::system::error_code error, int signal) {
+      if (error) return;
+      if (signal == SIGHUP) {
+        reload();
+      } else if (stop_.is_set()) {
+        // Ctrl-C and `timeout` reach a process twice when they signal it and its whole group.
+        if (clock_.steady() - stop_asked_at_ < kSameSignal) return wait_for_signal();
+        log::warning("node", "second signal: stopping at once");
+        log::flush();
+        _exit(128 + signal);
+      } else {
+        log::info("node", "stopping", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
+        if (options_.banner) write_out("stopping\n");
+        stop_asked_at_ = clock_.steady();
+        stop_.set();
+        supervisor_.interrupt();
+      }
+      wait_for_signal();
+    });
+  }
+
+  void reload() {
+    if (config_.get(net::keys::kTlsCert).empty()) return;
+    if (const auto reloaded = public_->reload(); reloaded) {
+      log::info("node", "certificate read again");
+    } else {
+      log::error("node", "certificate not changed", {{"error", reloaded.error().message}});
+    }
+  }
+
+  // A thread of its own: what is stuck may be the event loop itself.
+  void cut_when_stuck() {
+    stuck_guard_ = std::jthread([](const std::stop_token& done) {
+      std::mutex mutex;
+      std::condition_variable_any wake;
+      std::unique_lock lock(mutex);
+      if (wake.wait_for(lock, done, kStopLimit, [] { return false; }) || done.stop_requested()) return;
+      log::error("node", "stopping took too long, cutting what is left");
+      log::flush();
+      _exit(1);
+    });
+  }
+
+  [[nodiscard]] std::string role_text() const {
+    return options_.roles.empty() ? std::string("none") : fmt::format("{}", fmt::join(options_.roles, ", "));
+  }
+
+  [[nodiscard]] std::map<std::string, std::string> notes() const {
+    return {{"version", kVersion},
+            {"roles", role_text()},
+            {"public", public_->address()},
+            {"internal", internal_->address()},
+            {"database", database_.embedded ? "embedded" : "configured"},
+            {"started_at",
+             fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(clock_.now())))}};
+  }
+
+  [[nodiscard]] std::string banner() const {
+    const auto* scheme = config_.get(net::keys::kTlsCert).empty() ? "http" : "https";
+    return fmt::format(
+        "todoke {}\n"
+        "  roles      {}\n"
+        "  data       {}\n"
+        "  database   {}\n"
+        "  public     {}://{}\n"
+        "  internal   http://{} (health, metrics)\n"
+        "  try        curl -s http://{}/healthz\n"
+        "  stop       Ctrl-C\n",
+        kVersion, role_text(), folder_.string(), database_.shown, scheme, public_->address(),
+        internal_->address(), internal_->address());
+  }
+
+  const Config& config_;
+  const NodeOptions& options_;
+  SystemClock clock_;
+  SteadyTime began_;
+  SteadyTime stop_asked_at_{};
+  metrics::Registry registry_;
+  HealthBoard board_;
+  Runtime runtime_;
+  DatabaseInUse database_;
+  std::filesystem::path folder_;
+  Tracer tracer_;
+  pg::Pool pool_;
+  std::shared_ptr<net::Router> public_router_ = std::make_shared<net::Router>();
+  std::shared_ptr<net::Router> internal_router_ = std::make_shared<net::Router>();
+  std::shared_ptr<net::HttpServer> internal_;
+  std::shared_ptr<net::HttpServer> public_;
+  Supervisor supervisor_;
+  asio::signal_set signals_;
+  Signal stop_;
+  std::jthread stuck_guard_;
+};
+
+}  // namespace
+
+int run_node(const Config& config, const NodeOptions& options) {
+  configure_logs(config);
+  Node node(config, options);
+  return node.run();
+}
+
+}  // namespace todoke::app

@@ -1,0 +1,52 @@
+// A role: a part of the node that can run in a process of its own. Adding one is adding a file that makes a
+// RoleRegistration; `todoke up` runs all of them, `todoke run --roles a,b` those that are named.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/config.hpp"
+#include "base/metrics.hpp"
+#include "base/service.hpp"
+#include "base/trace.hpp"
+#include "net/router.hpp"
+#include "pg/pool.hpp"
+
+namespace todoke::app {
+
+// What a role is given to build itself from. Everything outlives the role.
+struct NodeParts {
+  const Config& config;
+  const Clock& clock;
+  Executor executor;
+  pg::Pool& pool;
+  HealthBoard& health;
+  metrics::Registry& metrics;
+  Tracer& tracer;
+  net::Router& public_router;
+  net::Router& internal_router;
+  std::function<void(std::shared_ptr<Service>)> add_service;
+};
+
+struct Role {
+  std::string_view name;
+  std::string_view summary;
+  std::function<void(NodeParts&)> build;
+};
+
+class RoleRegistration {
+ public:
+  explicit RoleRegistration(Role role);
+};
+
+const std::map<std::string_view, Role>& roles();
+
+// "a,b" as names of roles; "none" is the empty list. Throws UserError for one that does not exist.
+std::vector<std::string> parse_roles(std::string_view text);
+std::vector<std::string> all_roles();
+
+}  // namespace todoke::app

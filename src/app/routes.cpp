@@ -1,0 +1,54 @@
+#include "app/routes.hpp"
+
+#include "app/version.hpp"
+#include "base/json_writer.hpp"
+
+namespace todoke::app {
+namespace {
+
+constexpr int kOk = 200;
+constexpr int kUnavailable = 503;
+
+net::Response health_response(const HealthBoard& board, bool details) {
+  const auto overall = board.overall();
+  JsonWriter json;
+  json.begin_object().member("status", to_string(overall));
+  if (details) {
+    json.member("version", kVersion).key("checks").begin_array();
+    for (const auto& line : board.lines()) {
+      json.begin_object().member("name", line.name).member("state", to_string(line.health.state));
+      json.member("essential", line.essential);
+      if (!line.health.detail.empty()) json.member("detail", line.health.detail);
+      json.end_object();
+    }
+    json.end_array();
+  }
+  json.end_object();
+  auto response =
+      net::json_response(overall == HealthState::down ? kUnavailable : kOk, std::move(json).text() + "\n");
+  response.headers.set("Cache-Control", "no-store");
+  return response;
+}
+
+Task<net::Response> answer(net::Response response) {
+  co_return response;
+}
+
+}  // namespace
+
+void add_public_routes(net::Router& router, const HealthBoard& board) {
+  router.add("GET", "/healthz", [&board](net::Request&) { return answer(health_response(board, false)); });
+  router.add("GET", "/", [](net::Request&) {
+    return answer(net::text_response(
+        kOk, "todoke " + std::string(kVersion) + "\n\nGET /healthz tells whether this node is well.\n"));
+  });
+}
+
+void add_internal_routes(net::Router& router, const HealthBoard& board, const metrics::Registry& registry) {
+  router.add("GET", "/healthz", [&board](net::Request&) { return answer(health_response(board, true)); });
+  router.add("GET", "/metrics", [&registry](net::Request&) {
+    return answer(net::text_response(kOk, registry.render(), metrics::Registry::kContentType));
+  });
+}
+
+}  // namespace todoke::app

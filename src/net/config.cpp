@@ -1,0 +1,35 @@
+#include "net/config.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace todoke::net {
+
+std::span<const KeySpec* const> config_keys() {
+  static constexpr std::array<const KeySpec*, 14> kKeys{
+      &keys::kListen.spec,         &keys::kInternalListen.spec, &keys::kTlsCert.spec,
+      &keys::kTlsKey.spec,         &keys::kTrustedProxies.spec, &keys::kConnectionsMax.spec,
+      &keys::kBodyBytesMax.spec,   &keys::kHeaderTimeout.spec,  &keys::kIdleTimeout.spec,
+      &keys::kRequestTimeout.spec, &keys::kDrainTimeout.spec,   &keys::kIoThreads.spec,
+      &keys::kRates.spec,          &keys::kTraceEndpoint.spec,
+  };
+  return kKeys;
+}
+
+ServerLimits limits_from(const Config& config) {
+  ServerLimits limits;
+  limits.connections_max = static_cast<std::size_t>(config.get(keys::kConnectionsMax));
+  limits.body_bytes_max = static_cast<std::size_t>(config.get(keys::kBodyBytesMax));
+  limits.header_timeout = config.get(keys::kHeaderTimeout);
+  limits.idle_timeout = config.get(keys::kIdleTimeout);
+  limits.request_timeout = config.get(keys::kRequestTimeout);
+  limits.drain_timeout = config.get(keys::kDrainTimeout);
+  return limits;
+}
+
+std::size_t io_threads_from(const Config& config, unsigned cores) {
+  const auto wanted = static_cast<std::size_t>(config.get(keys::kIoThreads));
+  return wanted > 0 ? wanted : std::max<std::size_t>(1, cores / 2);
+}
+
+}  // namespace todoke::net

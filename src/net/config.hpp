@@ -1,0 +1,134 @@
+// The configuration keys of the network room.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "net/server.hpp"
+
+namespace todoke::net::keys {
+
+inline constexpr Key<std::string> kListen{{
+    .name = "server.listen",
+    .type = KeyType::address,
+    .fallback = "127.0.0.1:7447",
+    .meaning = "Address of the public listener: clients, HTTP API and WebSocket. An IPv6 address stands in brackets.",
+}};
+inline constexpr Key<std::string> kInternalListen{{
+    .name = "server.internal_listen",
+    .type = KeyType::address,
+    .fallback = "127.0.0.1:7448",
+    .meaning = "Address of the internal listener: health, metrics and administration. It must not be reachable from outside.",
+}};
+inline constexpr Key<std::string> kTlsCert{{
+    .name = "server.tls_cert",
+    .type = KeyType::path,
+    .meaning = "PEM file with the certificate of the public listener and its chain. Empty: no TLS here; a proxy in front "
+               "does it. Set together with server.tls_key.",
+}};
+inline constexpr Key<std::string> kTlsKey{{
+    .name = "server.tls_key",
+    .type = KeyType::path,
+    .meaning = "PEM file with the private key that belongs to server.tls_cert.",
+}};
+inline constexpr Key<std::vector<std::string>> kTrustedProxies{{
+    .name = "server.trusted_proxies",
+    .type = KeyType::list,
+    .meaning = "Addresses and blocks (10.0.0.0/8) of proxies whose X-Forwarded-For, X-Forwarded-Proto and Forwarded "
+               "headers are believed. From anybody else these headers are ignored.",
+    .min = 0,
+    .max = 64,
+}};
+inline constexpr Key<std::int64_t> kConnectionsMax{{
+    .name = "server.connections_max",
+    .type = KeyType::integer,
+    .fallback = "10000",
+    .meaning = "Open connections of a listener, WebSockets included; a further one gets 503 and is closed. The process "
+               "needs as many file descriptors, and some more (ulimit -n).",
+    .min = 1,
+    .max = 1'000'000,
+}};
+inline constexpr Key<std::int64_t> kBodyBytesMax{{
+    .name = "server.body_bytes_max",
+    .type = KeyType::size,
+    .fallback = "1MiB",
+    .meaning = "Largest body of a request; a larger one gets 413. Some routes have limits of their own.",
+    .min = 1024,
+    .max = 256 * 1024 * 1024,
+}};
+inline constexpr Key<std::chrono::milliseconds> kHeaderTimeout{{
+    .name = "server.header_timeout",
+    .type = KeyType::duration,
+    .fallback = "10s",
+    .meaning = "Time from the first byte of a request to the end of its header, and for a TLS handshake. A slower client "
+               "gets 408.",
+    .unit = "s",
+    .min = 100,
+    .max = 300'000,
+}};
+inline constexpr Key<std::chrono::milliseconds> kIdleTimeout{{
+    .name = "server.idle_timeout",
+    .type = KeyType::duration,
+    .fallback = "75s",
+    .meaning = "How long a connection may stay open between two requests. Should be longer than the same setting of a "
+               "proxy in front.",
+    .unit = "s",
+    .min = 1'000,
+    .max = 3'600'000,
+}};
+inline constexpr Key<std::chrono::milliseconds> kRequestTimeout{{
+    .name = "server.request_timeout",
+    .type = KeyType::duration,
+    .fallback = "30s",
+    .meaning = "Time for working on a request after it has arrived; then the client gets 503. Some routes have limits of "
+               "their own.",
+    .unit = "s",
+    .min = 100,
+    .max = 600'000,
+}};
+inline constexpr Key<std::chrono::milliseconds> kDrainTimeout{{
+    .name = "server.drain_timeout",
+    .type = KeyType::duration,
+    .fallback = "3s",
+    .meaning = "At shutdown: how long requests under way and WebSocket closes may take before their connections are cut.",
+    .unit = "s",
+    .min = 0,
+    .max = 300'000,
+}};
+inline constexpr Key<std::int64_t> kIoThreads{{
+    .name = "server.io_threads",
+    .type = KeyType::integer,
+    .fallback = "0",
+    .meaning = "Threads that serve connections. 0: one for every two cores, at least one.",
+    .min = 0,
+    .max = 64,
+}};
+inline constexpr Key<std::string> kRates{{
+    .name = "limits.rates",
+    .type = KeyType::choice,
+    .fallback = "on",
+    .meaning = "Whether rate limits are in force. Off lifts every one of them: for benchmarks and trusted networks.",
+    .choices = "on|off",
+}};
+inline constexpr Key<std::string> kTraceEndpoint{{
+    .name = "trace.endpoint",
+    .type = KeyType::text,
+    .meaning = "Base URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318. Empty: no "
+               "traces.",
+}};
+
+}  // namespace todoke::net::keys
+
+namespace todoke::net {
+
+std::span<const KeySpec* const> config_keys();
+
+// The limits that the keys set.
+ServerLimits limits_from(const Config& config);
+// The threads that server.io_threads means on this machine.
+std::size_t io_threads_from(const Config& config, unsigned cores);
+
+}  // namespace todoke::net

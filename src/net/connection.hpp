@@ -1,0 +1,109 @@
+// One connection of the HTTP server, from the first byte (or TLS handshake) to the last, on one executor.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/trace.hpp"
+#include "net/http_codec.hpp"
+#include "net/proxies.hpp"
+#include "net/response_writer.hpp"
+#include "net/server.hpp"
+#include "net/server_metrics.hpp"
+#include "net/transport_tls.hpp"
+#include "net/watchdog.hpp"
+#include "net/websocket.hpp"
+
+namespace todoke::net {
+
+// What the connections of a server share; immutable while they live, but for the flag.
+struct ServerContext {
+  ServerContext(const ServerConfig& config, TrustedProxies trusted, metrics::Registry& registry, Tracer* t)
+      : listener(config.name),
+        router(config.router),
+        limits(config.limits),
+        proxies(std::move(trusted)),
+        metrics(registry, config.name, *config.router),
+        ws_metrics(registry),
+        tracer(t) {}
+
+  const std::string listener;
+  const std::shared_ptr<const Router> router;
+  const ServerLimits limits;
+  const TrustedProxies proxies;
+  ServerMetrics metrics;
+  WsMetrics ws_metrics;
+  Tracer* const tracer;
+  std::atomic<bool> draining{false};
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(std::shared_ptr<ServerContext> context, std::shared_ptr<Transport> transport,
+             std::shared_ptr<TlsTransport> tls);
+
+  // Serves until the connection has ended, and closes the transport. Does not throw for what the peer does.
+  Task<void> run();
+
+  // The server stops: end as soon as the request under way is answered; at once when there is none.
+  void drain();
+  // At once. A handler under way still runs to its end.
+  void cut();
+
+ private:
+  // What is waited for; decides what happens when the watchdog barks.
+  enum class Phase { handshake, idle, header, body, handler, write, late, linger, websocket };
+
+  // The request under way, for its log line, metrics and span.
+  struct Current {
+    const Route* route = nullptr;
+    std::string method;
+    std::string pattern;
+    std::string id;
+    SteadyTime since{};
+    Span span;
+    bool head_only = false;
+    bool http10 = false;
+    bool keep_alive = false;
+  };
+
+  void enter(Phase phase, std::chrono::nanoseconds limit);
+  void bark();
+  void answer_late(int status, std::string_view code, std::string_view message);
+  static Task<void> write_late(std::shared_ptr<Connection> self, Response response);
+
+  Task<void> serve();
+  Task<bool> serve_request();  // whether another one may follow
+  Task<bool> read_head(RequestParser& parser);
+  Task<bool> read_body(RequestParser& parser);
+  Task<bool> read_more(std::size_t most);
+  Task<void> discard_input();
+
+  void begin_unknown();
+  void begin(RequestParser& parser, Request& request);
+  Task<bool> dispatch(const Route& route, Request& request);
+  Task<void> upgrade(const Route& route, Request& request);
+  Task<bool> answer(Response response);
+  Task<bool> refuse_and_close(const Fault& fault);
+  // A response that can't be sent becomes 500.
+  Task<void> send(Response& response);
+  Response internal_error(std::string_view where);
+  void account(int status);
+
+  std::shared_ptr<ServerContext> context_;
+  std::shared_ptr<Transport> transport_;
+  std::shared_ptr<TlsTransport> tls_;  // the same transport, or null
+  Watchdog watchdog_;
+  Phase phase_ = Phase::idle;
+  std::string input_;  // read, not consumed yet
+  Current current_;
+  std::string id_prefix_;
+  std::uint64_t requests_ = 0;
+  std::shared_ptr<WsConnection> websocket_;
+  std::unique_ptr<Signal> late_written_;  // there when an answer was given because the time was up
+};
+
+}  // namespace todoke::net

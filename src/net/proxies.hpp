@@ -1,0 +1,49 @@
+// Who the client is when requests come through proxies. Forwarding headers are believed only from listed proxies.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "net/message.hpp"
+
+namespace todoke::net {
+
+// An IPv4 or IPv6 address; IPv4 is kept in its IPv6 form (::ffff:1.2.3.4), so both spellings are equal.
+using IpBytes = std::array<std::uint8_t, 16>;
+std::optional<IpBytes> parse_ip(std::string_view text);
+std::string format_ip(const IpBytes& ip);
+
+class TrustedProxies {
+ public:
+  // "10.0.0.0/8", "2001:db8::/32", or a single address.
+  static Expected<TrustedProxies> parse(std::span<const std::string> blocks);
+
+  [[nodiscard]] bool contains(const IpBytes& ip) const;
+  [[nodiscard]] bool contains(std::string_view ip) const;
+  [[nodiscard]] bool empty() const { return blocks_.empty(); }
+
+ private:
+  struct Block {
+    IpBytes ip;
+    unsigned bits;  // of the IPv6 form
+  };
+  std::vector<Block> blocks_;
+};
+
+struct ClientView {
+  std::string ip;
+  bool secure = false;
+};
+
+// The right-most address in X-Forwarded-For (or, without that, Forwarded) that is no listed proxy; and whether the nearest
+// proxy says https (X-Forwarded-Proto, or proto= of Forwarded). An entry that is no address ends the search at the proxy
+// that reported it: nothing to its left is believed.
+ClientView client_view(const std::string& peer_ip, bool secure, const Headers& headers, const TrustedProxies& proxies);
+
+}  // namespace todoke::net

@@ -1,0 +1,86 @@
+#include "net/rate_limit.hpp"
+
+#include <gtest/gtest.h>
+
+namespace todoke::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct RateLimit : testing::Test {
+  ManualClock clock;
+  metrics::Registry registry;
+
+  RateLimiter limiter(Rate rate, bool on = true, std::size_t keys_max = 10) {
+    return RateLimiter("publish", rate, on, clock, registry, keys_max);
+  }
+  std::uint64_t limited() {
+    return registry.counters("todoke_rate_limited_total", "Requests refused by a rate limit.", {"verb"})
+        .with({"publish"})
+        .value();
+  }
+};
+
+TEST_F(RateLimit, BurstIsAllowedThenTheRate) {
+  auto l = limiter({.per_second = 2, .burst = 3});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(l.take("a").allowed);
+  const auto refused = l.take("a");
+  EXPECT_FALSE(refused.allowed);
+  EXPECT_EQ(refused.retry_after, 500ms);
+  EXPECT_EQ(limited(), 1U);
+  clock.advance(500ms);
+  EXPECT_TRUE(l.take("a").allowed);
+  EXPECT_FALSE(l.take("a").allowed);
+}
+
+TEST_F(RateLimit, BucketFillsNoFurtherThanTheBurst) {
+  auto l = limiter({.per_second = 100, .burst = 2});
+  clock.advance(1h);
+  EXPECT_TRUE(l.take("a", 2).allowed);
+  clock.advance(1h);
+  EXPECT_FALSE(l.take("a", 3).allowed);
+  EXPECT_TRUE(l.take("a", 2).allowed) << "a refusal takes nothing";
+}
+
+TEST_F(RateLimit, KeysHaveBucketsOfTheirOwn) {
+  auto l = limiter({.per_second = 1, .burst = 1});
+  EXPECT_TRUE(l.take("a").allowed);
+  EXPECT_FALSE(l.take("a").allowed);
+  EXPECT_TRUE(l.take("b").allowed);
+}
+
+TEST_F(RateLimit, NumberOfKeysIsBoundedAndTheLeastRecentlyUsedGoes) {
+  auto l = limiter({.per_second = 0.001, .burst = 1}, true, 2);
+  l.take("a");
+  l.take("b");
+  l.take("a");
+  l.take("c");
+  EXPECT_EQ(l.keys(), 2U);
+  EXPECT_FALSE(l.take("a").allowed) << "a was used after b, so b went";
+}
+
+TEST_F(RateLimit, FullBucketGoesBeforeAnEmptyOne) {
+  auto l = limiter({.per_second = 1, .burst = 10}, true, 2);
+  EXPECT_TRUE(l.take("drained", 10).allowed);
+  EXPECT_TRUE(l.take("full", 1).allowed);
+  clock.advance(2s);
+  l.take("new");
+  EXPECT_FALSE(l.take("drained", 10).allowed) << "still known although it was used less recently";
+}
+
+TEST_F(RateLimit, OffAllowsEverythingAndKeepsNothing) {
+  auto l = limiter({.per_second = 1, .burst = 1}, false);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(l.take("a").allowed);
+  EXPECT_EQ(l.keys(), 0U);
+  EXPECT_EQ(limited(), 0U);
+}
+
+TEST_F(RateLimit, WallClockThatJumpsChangesNothing) {
+  auto l = limiter({.per_second = 1, .burst = 1});
+  l.take("a");
+  clock.jump(10h);
+  EXPECT_FALSE(l.take("a").allowed);
+}
+
+}  // namespace
+}  // namespace todoke::net

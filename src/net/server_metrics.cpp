@@ -1,0 +1,56 @@
+#include "net/server_metrics.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace todoke::net {
+
+namespace {
+constexpr std::array<std::string_view, 8> kMethodNames{"GET",   "HEAD",   "POST",    "PUT",
+                                                       "PATCH", "DELETE", "OPTIONS", "other"};
+// Two listeners with some 60 routes of one or two methods and three statuses each.
+constexpr std::size_t kRequestSeriesMax = 1024;
+constexpr std::size_t kSecondsSeriesMax = 256;
+
+std::size_t method_index(std::string_view method) {
+  const auto found = std::find(kMethodNames.begin(), kMethodNames.end(), method);
+  return found == kMethodNames.end() ? kMethodNames.size() - 1 : static_cast<std::size_t>(found - kMethodNames.begin());
+}
+}  // namespace
+
+ServerMetrics::ServerMetrics(metrics::Registry& registry, std::string listener, const Router& router)
+    : connections(registry.gauges("todoke_http_connections", "Open connections, WebSockets included.", {"listener"})
+                      .with({listener})),
+      listener_(std::move(listener)),
+      requests_(registry.counters("todoke_http_requests_total", "Answered HTTP requests.",
+                                  {"listener", "route", "method", "status"}, kRequestSeriesMax)),
+      refused_(registry.counters("todoke_http_connections_refused_total", "Connections that were not served.",
+                                 {"listener", "reason"})),
+      series_(router.size() + 1) {
+  auto& seconds = registry.histograms("todoke_http_request_seconds",
+                                      "From the end of a request's header until its answer was written.",
+                                      {"listener", "route"}, metrics::seconds_buckets(), kSecondsSeriesMax);
+  for (const auto& route : router.routes()) series_[route->index].route = route->pattern;
+  series_.back().route = "none";
+  for (auto& series : series_) series.seconds = &seconds.with({listener_, series.route});
+}
+
+void ServerMetrics::count(const Route* route, std::string_view method, int status, double seconds) {
+  auto& series = route == nullptr ? series_.back() : series_[route->index];
+  const auto m = method_index(method);
+  const auto status_class = static_cast<std::size_t>(std::clamp(status / 100, 1, 5));
+  auto& slot = series.requests[m * kClasses + status_class - 1];
+  auto* counter = slot.load(std::memory_order_acquire);
+  if (counter == nullptr) {
+    counter = &requests_.with(
+        {listener_, series.route, std::string(kMethodNames[m]), fmt::format("{}xx", status_class)});
+    slot.store(counter, std::memory_order_release);
+  }
+  counter->add();
+  series.seconds->observe(seconds);
+}
+
+void ServerMetrics::refused(std::string_view reason) { refused_.with({listener_, std::string(reason)}).add(); }
+
+}  // namespace todoke::net

@@ -1,0 +1,40 @@
+// What a listener counts. Label sets are bounded: routes are patterns, methods a fixed list, statuses their class.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/metrics.hpp"
+#include "net/router.hpp"
+
+namespace todoke::net {
+
+class ServerMetrics {
+ public:
+  ServerMetrics(metrics::Registry& registry, std::string listener, const Router& router);
+
+  // `route` null: none matched. Series are looked up once and kept, so counting a request takes no lock. Thread-safe.
+  void count(const Route* route, std::string_view method, int status, double seconds);
+  void refused(std::string_view reason);
+
+  metrics::Gauge& connections;
+
+ private:
+  static constexpr std::size_t kMethods = 8;
+  static constexpr std::size_t kClasses = 5;
+  struct RouteSeries {
+    std::string route;
+    metrics::Histogram* seconds = nullptr;
+    std::array<std::atomic<metrics::Counter*>, kMethods * kClasses> requests{};
+  };
+
+  std::string listener_;
+  metrics::Family<metrics::Counter>& requests_;
+  metrics::Family<metrics::Counter>& refused_;
+  std::vector<RouteSeries> series_;  // by the route's index; the last is that of no route
+};
+
+}  // namespace todoke::net

@@ -1,0 +1,222 @@
+#include "nostr/wire.hpp"
+
+#include <algorithm>
+
+#include "nostr/canonical.hpp"
+#include "nostr/event_reader.hpp"
+#include "nostr/filter_reader.hpp"
+#include "nostr/replies.hpp"
+
+namespace todoke::nostr {
+namespace {
+
+using Answer = MessageRefusal::Answer;
+using Parsed = tl::expected<ClientMessage, MessageRefusal>;
+
+Parsed refused(Answer answer, Reason reason, std::string subject = {}) {
+  return tl::unexpected(MessageRefusal{answer, reason, std::move(subject)});
+}
+
+std::size_t count_characters(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+// Steps through the elements of the message's array.
+class Elements {
+ public:
+  explicit Elements(od::array array) : array_(array) {}
+
+  // Begins, or moves on. False at the end and when the text is no JSON; bad() tells which.
+  bool next() {
+    if (!started_) {
+      started_ = true;
+      bad_ = array_.begin().get(at_) != simdjson::SUCCESS || array_.end().get(end_) != simdjson::SUCCESS;
+      if (bad_) return false;
+    } else {
+      ++at_;
+    }
+    if (!(at_ != end_)) return false;
+    bad_ = (*at_).get(value_) != simdjson::SUCCESS;
+    return !bad_;
+  }
+  [[nodiscard]] bool bad() const { return bad_; }
+  od::value& value() { return value_; }
+
+ private:
+  od::array array_;
+  od::array_iterator at_;
+  od::array_iterator end_;
+  od::value value_;
+  bool started_ = false;
+  bool bad_ = false;
+};
+
+// The elements of one message, read once from front to back. Stops at the first fault.
+class Reading {
+ public:
+  Reading(od::document& document, od::array array, std::string_view text, const MessageLimits& limits)
+      : document_(document), elements_(array), text_(text), limits_(limits) {}
+
+  Parsed run() {
+    if (!elements_.next()) return refused(Answer::notice, Reason::missing_element);
+    const auto verb = read_string(elements_.value());
+    if (!verb) return refused(Answer::notice, Reason::unknown_verb);
+    if (verb->text == "EVENT") return read_event<EventMessage>();
+    if (verb->text == "REQ") return read_query<ReqMessage>();
+    if (verb->text == "CLOSE") return read_close();
+    if (verb->text == "COUNT") return read_query<CountMessage>();
+    if (verb->text == "AUTH") return read_event<AuthMessage>();
+    return refused(Answer::notice, Reason::unknown_verb);
+  }
+
+ private:
+  template <class Message>
+  Parsed read_event() {
+    od::object object;
+    if (!elements_.next()) return refused(Answer::ok, Reason::missing_element);
+    const auto start = elements_.value().raw_json_token().data();
+    if (elements_.value().get_object().get(object) != simdjson::SUCCESS) {
+      return refused(Answer::ok, Reason::event_not_object);
+    }
+    auto& reader = thread_event_reader();
+    if (const auto reason = reader.read(object, limits_.event)) return refused(Answer::ok, *reason);
+    const char* end = nullptr;
+    if (document_.current_location().get(end) != simdjson::SUCCESS) {
+      return refused(Answer::notice, Reason::message_not_json);
+    }
+    if (elements_.next()) return refused(Answer::ok, Reason::extra_element);
+    if (!ended()) return refused(Answer::notice, Reason::message_not_json);
+    if (reader.skipped() && check_json(text_, kJsonDepthMax) != JsonCheck::good) {
+      return refused(Answer::notice, Reason::message_not_json);
+    }
+    auto event = reader.finish({start, static_cast<std::size_t>(end - start)}, limits_.event);
+    if (!event) return refused(Answer::ok, Reason::event_too_large);
+    return Message{std::move(*event)};
+  }
+
+  template <class Message>
+  Parsed read_query() {
+    std::string sent;
+    const auto sub = read_sub(sent);
+    if (!sub) {
+      // Without a name that can be repeated there is nothing to close.
+      const bool nameable = sub_is_string_ && sent.size() <= kEchoBytesMax;
+      return refused(nameable ? Answer::closed : Answer::notice, Reason::bad_subscription_id,
+                     nameable ? std::move(sent) : std::string());
+    }
+    const auto closed = [&](Reason reason) { return refused(Answer::closed, reason, sub->text()); };
+    std::vector<Filter> filters;
+    while (elements_.next()) {
+      od::object object;
+      if (filters.size() == limits_.filter.filters_max) return closed(Reason::too_many_filters);
+      if (elements_.value().get_object().get(object) != simdjson::SUCCESS) {
+        return closed(Reason::filter_not_object);
+      }
+      auto filter = read_filter(object, limits_.filter);
+      if (!filter) return closed(filter.error());
+      filters.push_back(std::move(*filter));
+      if (filters.back().seq_after != filters.front().seq_after) return closed(Reason::seq_after_differs);
+    }
+    if (!ended()) return refused(Answer::notice, Reason::message_not_json);
+    if (filters.empty()) return closed(Reason::no_filters);
+    return Message{*sub, std::move(filters)};
+  }
+
+  Parsed read_close() {
+    std::string sent;
+    const auto sub = read_sub(sent);
+    if (!sub) return refused(Answer::notice, Reason::bad_subscription_id);
+    if (elements_.next()) return refused(Answer::notice, Reason::extra_element);
+    if (!ended()) return refused(Answer::notice, Reason::message_not_json);
+    return CloseMessage{*sub};
+  }
+
+  std::optional<SubId> read_sub(std::string& sent) {
+    if (!elements_.next()) return std::nullopt;
+    const auto string = read_string(elements_.value());
+    if (!string || string->form == EscapeForm::lone_surrogate) return std::nullopt;
+    sub_is_string_ = true;
+    sent = string->text;
+    return SubId::from(string->text);
+  }
+
+  bool ended() { return !elements_.bad() && at_end(document_); }
+
+  od::document& document_;
+  Elements elements_;
+  std::string_view text_;
+  const MessageLimits& limits_;
+  bool sub_is_string_ = false;
+};
+
+Parsed attempt(std::string_view text, const MessageLimits& limits) {
+  od::document document;
+  od::array array;
+  if (thread_reader().read(text).get(document) != simdjson::SUCCESS) {
+    return refused(Answer::notice, Reason::message_not_json);
+  }
+  if (document.get_array().get(array) != simdjson::SUCCESS) {
+    return refused(Answer::notice, Reason::message_not_array);
+  }
+  return Reading(document, array, text, limits).run();
+}
+
+// The id in the second element of a message whose event was refused.
+std::string rescue_id(std::string_view text) {
+  od::document document;
+  od::array array;
+  od::object object;
+  if (thread_reader().read(text).get(document) != simdjson::SUCCESS ||
+      document.get_array().get(array) != simdjson::SUCCESS) {
+    return {};
+  }
+  Elements elements(array);
+  if (!elements.next() || !elements.next()) return {};
+  if (elements.value().get_object().get(object) != simdjson::SUCCESS) return {};
+  return id_for_answer(object);
+}
+
+}  // namespace
+
+SubId::SubId(std::string_view text) : text_(text) {
+  append_canonical_string(json_, text);
+}
+
+std::optional<SubId> SubId::from(std::string_view text) {
+  const auto characters = count_characters(text);
+  if (characters == 0 || characters > kCharactersMax) return std::nullopt;
+  return SubId(text);
+}
+
+std::string MessageRefusal::reply() const {
+  switch (answer) {
+    case Answer::notice:
+      return notice_message(text_of(reason));
+    case Answer::ok:
+      return ok_message(subject, false, text_of(reason));
+    case Answer::closed:
+      break;
+  }
+  return closed_message(subject, text_of(reason));
+}
+
+tl::expected<ClientMessage, MessageRefusal> parse_client_message(std::string_view text,
+                                                                 const MessageLimits& limits) {
+  if (text.size() > limits.message_bytes_max) return refused(Answer::notice, Reason::message_too_long);
+  auto parsed = attempt(text, limits);
+  if (parsed) return parsed;
+  // The reading above stops at the first fault it sees; whether that is one of JSON itself is asked only now.
+  switch (check_json(text, kJsonDepthMax)) {
+    case JsonCheck::good:
+      break;
+    case JsonCheck::too_deep:
+      return refused(Answer::notice, Reason::message_too_deep);
+    case JsonCheck::not_json:
+      return refused(Answer::notice, Reason::message_not_json);
+  }
+  if (parsed.error().answer == Answer::ok) parsed.error().subject = rescue_id(text);
+  return parsed;
+}
+
+}  // namespace todoke::nostr

@@ -1,0 +1,77 @@
+// What a client may send: EVENT, REQ, CLOSE, COUNT, AUTH. Text in, a typed message or a typed refusal out;
+// the refusal knows which answer it asks for, so that every EVENT gets an OK and every REQ or COUNT a CLOSED.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <variant>
+#include <vector>
+
+#include "nostr/event.hpp"
+#include "nostr/event_parse.hpp"
+#include "nostr/filter.hpp"
+#include "nostr/texts.hpp"
+
+namespace todoke::nostr {
+
+// 1 to 64 characters (code points) of any kind.
+class SubId {
+ public:
+  static constexpr std::size_t kCharactersMax = 64;
+  // `text` is valid UTF-8.
+  static std::optional<SubId> from(std::string_view text);
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+  // As a JSON string, ready to be put into a message.
+  [[nodiscard]] const std::string& json() const { return json_; }
+
+  friend bool operator==(const SubId& a, const SubId& b) { return a.text_ == b.text_; }
+
+ private:
+  explicit SubId(std::string_view text);
+  std::string text_;
+  std::string json_;
+};
+
+struct EventMessage {
+  Event event;
+};
+struct AuthMessage {
+  Event event;
+};
+struct ReqMessage {
+  SubId sub;
+  std::vector<Filter> filters;  // at least one; seq_after is the same in all
+};
+struct CountMessage {
+  SubId sub;
+  std::vector<Filter> filters;
+};
+struct CloseMessage {
+  SubId sub;
+};
+using ClientMessage = std::variant<EventMessage, ReqMessage, CloseMessage, CountMessage, AuthMessage>;
+
+struct MessageRefusal {
+  enum class Answer : std::uint8_t { notice, ok, closed };
+  Answer answer;
+  Reason reason;
+  std::string subject;  // the event's id for ok, the subscription's id for closed, as they were sent
+
+  // The message to send back.
+  [[nodiscard]] std::string reply() const;
+};
+
+struct MessageLimits {
+  std::size_t message_bytes_max = 128 * 1024;  // twice the largest event: room for how it is written
+  EventLimits event;
+  FilterLimits filter;
+};
+
+tl::expected<ClientMessage, MessageRefusal> parse_client_message(std::string_view text,
+                                                                 const MessageLimits& limits);
+
+}  // namespace todoke::nostr

@@ -1,0 +1,54 @@
+// The configuration keys of this room.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/config.hpp"
+
+namespace todoke::pg {
+
+inline constexpr Key<std::string> kDatabaseUrl{{
+    .name = "database.url",
+    .type = KeyType::text,
+    .fallback = "",
+    .meaning = "Connection string or URI of the Postgres database. Empty: the node runs its own server.",
+    .secret = true,
+    .environment = "DATABASE_URL",
+}};
+
+inline constexpr Key<std::int64_t> kDatabasePoolMax{{
+    .name = "database.pool_max",
+    .type = KeyType::integer,
+    .fallback = "16",
+    .meaning = "The most connections that this node opens to the database, apart from one that listens.",
+    .min = 1,
+    .max = 500,
+}};
+
+inline constexpr Key<std::chrono::milliseconds> kDatabaseConnectTimeout{{
+    .name = "database.connect_timeout",
+    .type = KeyType::duration,
+    .fallback = "5s",
+    .meaning = "How long one attempt to connect to the database may take, name lookup and login included.",
+    .unit = "ms",
+    .min = 100,
+    .max = 600'000,
+}};
+
+inline constexpr Key<std::chrono::milliseconds> kDatabaseQueryTimeout{{
+    .name = "database.query_timeout",
+    .type = KeyType::duration,
+    .fallback = "30s",
+    .meaning = "How long a statement may take where the caller sets no shorter deadline; it is cancelled on "
+               "the server then.",
+    .unit = "ms",
+    .min = 100,
+    .max = 3'600'000,
+}};
+
+std::span<const KeySpec* const> config_keys();
+
+}  // namespace todoke::pg

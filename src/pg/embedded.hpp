@@ -1,0 +1,75 @@
+// A private Postgres in todoke's data folder, for when no database is configured: made at the first start,
+// watched, and stopped with todoke.
+//
+//   find the programs -> end what an earlier run left -> initdb (once) -> postmaster -> ready -> database
+//   todoke
+//
+// Promises: durable (checksums, fsync), reachable through a private Unix socket only, never runs as root.
+// When todoke dies Postgres stops by itself (process_fork.hpp); when Postgres dies, run() throws and start()
+// brings it back with all that was committed. A backend that crashes is Postgres' own affair: it recovers
+// without our help. Stopping takes at most 5 s: a fast shutdown, after 4 s an immediate one (the next start
+// replays the log). Costs: two threads (its log, and forking), and the memory of embedded_settings.hpp.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/async.hpp"
+#include "base/service.hpp"
+#include "pg/embedded_binaries.hpp"
+#include "pg/embedded_config.hpp"
+#include "pg/embedded_folder.hpp"
+
+namespace todoke::pg {
+
+class DataFolderLock;
+class OutputPipe;
+class Process;
+
+class EmbeddedPostgres final : public Service {
+ public:
+  // `executor` is the one that start() and run() are called on.
+  EmbeddedPostgres(const Executor& executor, EmbeddedConfig config);
+  ~EmbeddedPostgres() override;
+
+  [[nodiscard]] std::string_view name() const override { return "postgres"; }
+  [[nodiscard]] Expected<void> validate() const override;
+  Task<void> start() override;
+  Task<void> run() override;
+  void stop() override;
+
+  // For libpq; valid before start() too.
+  [[nodiscard]] std::string connection_string() const { return embedded_connection_string(layout_); }
+  [[nodiscard]] const EmbeddedLayout& layout() const { return layout_; }
+  // The postmaster, while there is one.
+  [[nodiscard]] std::optional<pid_t> pid() const;
+
+ private:
+  struct Life;
+  struct ToolResult;
+
+  Task<void> bring_up();
+  Task<PostgresBinaries> find_binaries(std::optional<int> cluster_major);
+  Task<void> end_leftovers();
+  Task<void> make_cluster(PostgresBinaries binaries, EmbeddedUser user);
+  Task<void> launch(PostgresBinaries binaries, EmbeddedUser user);
+  Task<void> wait_until_ready();
+  Task<void> shut_down();
+  Task<ToolResult> run_tool(std::vector<std::string> command, std::optional<Identity> identity,
+                            std::vector<int> keep_fds, std::chrono::milliseconds limit);
+  void throw_if_stopped() const;
+
+  EmbeddedConfig config_;
+  EmbeddedLayout layout_;
+  Signal changed_;  // stop was asked for, or a child ended: look again
+  bool stop_asked_ = false;
+  std::unique_ptr<DataFolderLock> lock_;  // from the first start() until the end of run()
+  std::shared_ptr<Life> life_;
+  std::unique_ptr<OutputPipe> output_;
+  std::unique_ptr<Process> process_;
+};
+
+}  // namespace todoke::pg

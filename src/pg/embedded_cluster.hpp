@@ -1,0 +1,35 @@
+// The files of a cluster: making one so that it is there wholly or not at all, and its settings.
+// Blocking (some milliseconds of file I/O); the caller runs initdb.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pg/embedded_binaries.hpp"
+#include "pg/embedded_folder.hpp"
+
+namespace todoke::pg {
+
+// The major version that made the cluster; none when there is no cluster yet. Throws UserError when the
+// folder holds something else or belongs to somebody else.
+std::optional<int> cluster_major(const EmbeddedLayout& layout, const EmbeddedUser& user);
+
+// Removes what earlier, interrupted attempts to make a cluster left behind.
+void remove_half_made(const EmbeddedLayout& layout);
+// An empty folder beside the cluster's, for initdb.
+std::string make_staging_folder(const EmbeddedLayout& layout, const EmbeddedUser& user);
+// `folder` as the child sees it.
+std::vector<std::string> initdb_command(const PostgresBinaries& binaries, const std::string& folder);
+// Adds who may connect and the include of todoke.conf, and gives the folder its name.
+void finish_cluster(const EmbeddedLayout& layout, const std::string& staging, const EmbeddedUser& user);
+
+// At each start: todoke.conf for this machine, and the users of today in pg_ident.conf (others' lines stay).
+void refresh_settings(const EmbeddedLayout& layout, const EmbeddedUser& user);
+
+// `cluster` and `sockets` as the child sees them. What todoke itself depends on stands here, where no file
+// overrides it.
+std::vector<std::string> postgres_command(const PostgresBinaries& binaries, const std::string& cluster,
+                                          const std::string& sockets);
+
+}  // namespace todoke::pg

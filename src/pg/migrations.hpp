@@ -1,0 +1,64 @@
+// The database's schema, as numbered files in migrations/ that are compiled into the program
+// (cmake/migrations.cmake).
+//
+// Each file runs once, in order, in one transaction together with its row in todoke.schema_migrations; a file
+// that fails leaves nothing behind. Several processes may migrate at once: one does the work under an
+// advisory lock, the others wait and find it done. A file that was changed after it was applied, and a
+// database that is newer than the program, are refused.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/async.hpp"
+#include "base/clock.hpp"
+#include "pg/connection.hpp"
+
+namespace todoke::pg {
+
+struct Migration {
+  std::int32_t version;
+  std::string_view name;  // 0001_service_configs.sql is version 1, "service_configs"
+  std::string_view sql;
+};
+
+struct AppliedMigration {
+  std::int32_t version = 0;
+  std::string name;
+  std::string checksum;
+  SystemTime applied_at;
+  std::string applied_by;
+};
+
+struct MigrationReport {
+  std::vector<std::int32_t> applied;  // by this call
+  std::int32_t version = 0;           // of the database now
+};
+
+struct MigrationStatus {
+  std::vector<AppliedMigration> applied;
+  std::vector<Migration> pending;
+  std::string problem;  // why migrate() would refuse; empty when it would not
+};
+
+// The files of migrations/.
+std::span<const Migration> embedded_migrations();
+
+// SHA-256 in hex.
+std::string checksum(const Migration& migration);
+
+// Throws UserError for what a person must mend (versions, checksums), std::logic_error for a list with gaps
+// or duplicates, and the errors of a Connection. `applied_by` is written beside each row: the program and its
+// version.
+Task<MigrationReport> migrate(Connection& connection, std::span<const Migration> migrations,
+                              std::string applied_by = "todoke");
+
+// Looks only; changes nothing.
+Task<MigrationStatus> migration_status(Connection& connection, std::span<const Migration> migrations,
+                                       Deadline deadline);
+
+}  // namespace todoke::pg

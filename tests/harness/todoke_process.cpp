@@ -1,0 +1,274 @@
+#include "harness/todoke_process.hpp"
+
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <grp.h>
+#include <mutex>
+#include <poll.h>
+#include <pwd.h>
+#include <stdexcept>
+#include <sys/wait.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+namespace todoke::test {
+namespace {
+
+void check(bool ok, const char* what) {
+  if (!ok) throw std::system_error(errno, std::generic_category(), what);
+}
+
+std::vector<std::string> environment_with(const std::vector<std::string>& extra) {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const bool ours =
+        text.starts_with("TODOKE_") || text.starts_with("DATABASE_URL") || text.starts_with("PG");
+    if (!ours) entries.push_back(text);
+  }
+  entries.insert(entries.end(), extra.begin(), extra.end());
+  return entries;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (auto& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+}  // namespace
+
+TempFolder::TempFolder() {
+  std::string pattern = "/tmp/todoke-e2e-XXXXXX";
+  check(mkdtemp(pattern.data()) != nullptr, "mkdtemp");
+  path_ = pattern;
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;  // a process that a failed test left behind may still write there
+  std::filesystem::remove_all(path_, ignored);
+}
+
+// Two threads read what the child writes; everybody who waits is woken by each piece.
+struct ChildProcess::State {
+  pid_t pid = -1;
+  int fds[2] = {-1, -1};
+  std::thread readers[2];
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string output[2];
+  int open = 2;
+  std::optional<int> status;
+
+  void read(int which) {
+    char buffer[4096];
+    while (true) {
+      const auto n = ::read(fds[which], buffer, sizeof buffer);
+      if (n < 0 && errno == EINTR) continue;
+      const std::lock_guard lock(mutex);
+      if (n <= 0) {
+        --open;
+        changed.notify_all();
+        return;
+      }
+      output[which].append(buffer, static_cast<std::size_t>(n));
+      changed.notify_all();
+    }
+  }
+};
+
+ChildProcess::ChildProcess(const std::vector<std::string>& command,
+                           const std::vector<std::string>& extra_environment, const std::string& user)
+    : state_(std::make_unique<State>()) {
+  auto words = command;
+  auto environment = environment_with(extra_environment);
+  const passwd* identity = nullptr;
+  if (!user.empty()) {
+    identity = getpwnam(user.c_str());
+    if (identity == nullptr) throw std::runtime_error("no such user: " + user);
+    environment.push_back("HOME=/tmp");
+  }
+  const auto argv = pointers(words);
+  const auto envp = pointers(environment);
+  int pipes[2][2];
+  for (auto& pipe : pipes) check(pipe2(pipe, O_CLOEXEC) == 0, "pipe2");
+  state_->pid = fork();
+  check(state_->pid >= 0, "fork");
+  if (state_->pid == 0) {
+    dup2(pipes[0][1], STDOUT_FILENO);
+    dup2(pipes[1][1], STDERR_FILENO);
+    if (identity != nullptr &&
+        (setgroups(0, nullptr) != 0 || setgid(identity->pw_gid) != 0 || setuid(identity->pw_uid) != 0)) {
+      _exit(126);
+    }
+    execvpe(argv[0], argv.data(), envp.data());
+    _exit(127);
+  }
+  for (int i = 0; i < 2; ++i) {
+    ::close(pipes[i][1]);
+    state_->fds[i] = pipes[i][0];
+    state_->readers[i] = std::thread([state = state_.get(), i] { state->read(i); });
+  }
+}
+
+ChildProcess::~ChildProcess() {
+  if (!state_->status) {
+    ::kill(state_->pid, SIGKILL);
+    ::waitpid(state_->pid, nullptr, 0);
+  }
+  for (auto& reader : state_->readers) reader.join();
+  for (const int fd : state_->fds) ::close(fd);
+}
+
+pid_t ChildProcess::pid() const {
+  return state_->pid;
+}
+
+void ChildProcess::kill(int signal) const {
+  check(::kill(state_->pid, signal) == 0, "kill");
+}
+
+void ChildProcess::wait_for_output(const std::string& text) {
+  std::unique_lock lock(state_->mutex);
+  const auto seen = [&] {
+    return state_->output[0].find(text) != std::string::npos ||
+           state_->output[1].find(text) != std::string::npos;
+  };
+  state_->changed.wait_for(lock, kPatience, [&] { return seen() || state_->open == 0; });
+  if (!seen()) {
+    throw std::runtime_error("'" + text + "' did not come. stdout:\n" + state_->output[0] + "\nstderr:\n" +
+                             state_->output[1]);
+  }
+}
+
+std::string ChildProcess::out() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->output[0];
+}
+
+std::string ChildProcess::err() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->output[1];
+}
+
+Exit ChildProcess::wait() {
+  if (!state_->status) {
+    std::optional<int> status;
+    wait_until("the end of pid " + std::to_string(state_->pid), [&] {
+      int value = 0;
+      if (::waitpid(state_->pid, &value, WNOHANG) != state_->pid) return false;
+      status = value;
+      return true;
+    });
+    state_->status = status;
+  }
+  const int status = *state_->status;
+  Exit exit;
+  if (WIFEXITED(status)) exit.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) exit.signal = WTERMSIG(status);
+  exit.out = out();
+  exit.err = err();
+  return exit;
+}
+
+Exit run_command(const std::vector<std::string>& command, const std::vector<std::string>& extra_environment) {
+  ChildProcess child(command, extra_environment);
+  auto exit = child.wait();
+  wait_until("the end of the output", [&] {
+    exit.out = child.out();
+    exit.err = child.err();
+    return true;
+  });
+  return exit;
+}
+
+std::string todoke_binary() {
+  return TODOKE_BINARY;
+}
+
+namespace {
+
+std::vector<std::string> up_command(const std::filesystem::path& data_dir, std::vector<std::string> more) {
+  std::vector<std::string> command{todoke_binary(),
+                                   "up",
+                                   "--data_dir",
+                                   data_dir.string(),
+                                   "--server.listen",
+                                   "127.0.0.1:0",
+                                   "--server.internal_listen",
+                                   "127.0.0.1:0"};
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
+}  // namespace
+
+TodokeUp::TodokeUp(const std::filesystem::path& data_dir, std::vector<std::string> more_arguments,
+                   std::vector<std::string> extra_environment, const std::string& user)
+    : data_dir_(data_dir),
+      environment_(std::move(extra_environment)),
+      process_(up_command(data_dir, std::move(more_arguments)), environment_, user) {}
+
+std::string TodokeUp::address(const std::string& label) {
+  process_.wait_for_output("  stop ");
+  const auto text = process_.out();
+  const auto line = text.find("  " + label);
+  const auto begin = text.find("://", line) + 3;
+  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
+}
+
+std::string TodokeUp::public_address() {
+  return address("public");
+}
+
+std::string TodokeUp::internal_address() {
+  return address("internal");
+}
+
+std::string TodokeUp::sql(const std::string& statement) {
+  auto environment = environment_;
+  environment.push_back("TODOKE_DATA_DIR=" + data_dir_.string());
+  const auto exit = run_command(
+      {todoke_binary(), "psql", "-X", "-At", "-v", "ON_ERROR_STOP=1", "-c", statement}, environment);
+  if (exit.code != 0) throw std::runtime_error("psql: " + exit.err);
+  return exit.out.substr(0, exit.out.find_last_not_of('\n') + 1);
+}
+
+HttpAnswer http_get(const std::string& url) {
+  const auto exit =
+      run_command({"curl", "-sS", "--noproxy", "*", "--max-time", "30", "-w", "\n%{http_code}", url});
+  if (exit.code != 0) return {0, exit.err};
+  const auto split = exit.out.rfind('\n');
+  return {std::stoi(exit.out.substr(split + 1)), exit.out.substr(0, split)};
+}
+
+std::vector<pid_t> processes_in(const std::filesystem::path& folder) {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const auto name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::error_code gone;
+    const auto cwd = std::filesystem::read_symlink(entry.path() / "cwd", gone);
+    if (!gone && cwd.string().starts_with(folder.string() + "/"))
+      found.push_back(static_cast<pid_t>(std::stoi(name)));
+  }
+  return found;
+}
+
+void wait_until(const std::string& what, const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("gave up waiting for " + what);
+    ::poll(nullptr, 0, 5);
+  }
+}
+
+void wait_until_none_in(const std::filesystem::path& folder) {
+  wait_until("the processes in " + folder.string() + " to end", [&] { return processes_in(folder).empty(); });
+}
+
+}  // namespace todoke::test

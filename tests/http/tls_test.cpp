@@ -1,0 +1,160 @@
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "certificate.hpp"
+#include "handlers.hpp"
+#include "net/client.hpp"
+#include "rig.hpp"
+
+namespace todoke::net::test {
+namespace {
+
+struct HttpTls : testing::Test {
+  TestCertificate certificate;
+  Rig rig;
+
+  HttpTls() {
+    rig.router->add("GET", "/who", who);
+    rig.router->add("POST", "/echo", echo);
+    rig.config.tls_cert = certificate.cert();
+    rig.config.tls_key = certificate.key();
+  }
+
+  Response ask(const ClientOptions& options, ClientRequest request) {
+    Response response;
+    rig.loop().run(ask_there(options, std::move(request), response));
+    return response;
+  }
+  Task<void> ask_there(ClientOptions options, ClientRequest request, Response& response) {
+    HttpClient client(rig.loop().executor(), options);
+    response = co_await client.send(std::move(request), Deadline::after(kPatience));
+  }
+  ClientRequest request(std::string_view target, bool secure = true) {
+    ClientRequest r;
+    r.url = parse_url(rig.url(target, secure)).value();
+    return r;
+  }
+  // The common name of the certificate that new connections get.
+  std::string served_name() {
+    return run_command(fmt::format("openssl s_client -connect 127.0.0.1:{} </dev/null 2>/dev/null | "
+                                   "openssl x509 -noout -subject -nameopt multiline | grep commonName",
+                                   rig.port()));
+  }
+};
+
+TEST_F(HttpTls, RequestsAreAnsweredAndSecure) {
+  rig.start();
+  ClientOptions options;
+  options.ca_file = certificate.cert();
+  EXPECT_EQ(ask(options, request("/who")).body, "127.0.0.1 secure");
+}
+
+TEST_F(HttpTls, LargeBodiesPassInBothDirections) {
+  rig.start();
+  ClientOptions options;
+  options.ca_file = certificate.cert();
+  auto large = request("/echo");
+  large.method = "POST";
+  for (int i = 0; large.body.size() < 900'000; ++i) large.body += std::to_string(i);
+  const auto body = large.body;
+  EXPECT_EQ(ask(options, std::move(large)).body, body);
+}
+
+TEST_F(HttpTls, CertificateThatNobodyVouchesForIsRefusedByTheClient) {
+  rig.start();
+  try {
+    ask({}, request("/who"));
+    FAIL() << "the certificate was accepted";
+  } catch (const ClientError& error) {
+    EXPECT_EQ(error.kind(), ClientError::Kind::connect);
+    EXPECT_FALSE(error.peer_may_have_seen());
+  }
+  ClientOptions careless;
+  careless.verify_peer = false;
+  EXPECT_EQ(ask(careless, request("/who")).status, 200);
+}
+
+TEST_F(HttpTls, CertificateForAnotherNameIsRefusedByTheClient) {
+  rig.start();
+  ClientOptions options;
+  options.ca_file = certificate.cert();
+  auto other = request("/who");
+  other.url.host = "127.0.0.2";
+  EXPECT_THROW(ask(options, std::move(other)), ClientError);
+}
+
+TEST_F(HttpTls, PlainHttpOnATlsPortIsClosed) {
+  rig.start();
+  RawClient client(rig.port());
+  client.send(get("/who"));
+  EXPECT_EQ(client.read_response().status, 0);
+}
+
+TEST_F(HttpTls, OldProtocolVersionsAreRefused) {
+  rig.start();
+  EXPECT_THROW(run_command(fmt::format("openssl s_client -tls1_1 -cipher ALL:@SECLEVEL=0 -connect 127.0.0.1:{} "
+                                       "</dev/null >/dev/null 2>&1",
+                                       rig.port())),
+               std::runtime_error);
+  EXPECT_NO_THROW(run_command(
+      fmt::format("openssl s_client -tls1_2 -connect 127.0.0.1:{} </dev/null >/dev/null 2>&1", rig.port())));
+}
+
+TEST_F(HttpTls, StalledHandshakeIsCut) {
+  rig.config.limits.header_timeout = std::chrono::milliseconds(50);
+  rig.start();
+  RawClient client(rig.port());
+  EXPECT_TRUE(client.ended());
+}
+
+TEST_F(HttpTls, ReloadServesTheNewCertificateAndKeepsTheOldWhenItIsBroken) {
+  rig.start();
+  EXPECT_NE(served_name().find("first"), std::string::npos);
+  certificate.renew("second");
+  rig.loop().call([&] { EXPECT_TRUE(rig.server().reload()); });
+  EXPECT_NE(served_name().find("second"), std::string::npos);
+  std::ofstream(certificate.cert()) << "no certificate";
+  rig.loop().call([&] { EXPECT_FALSE(rig.server().reload()); });
+  EXPECT_NE(served_name().find("second"), std::string::npos);
+}
+
+TEST_F(HttpTls, ConfigurationThatCannotWorkIsRefusedBeforeTheStart) {
+  const auto refused = [&](const ServerConfig& config) {
+    HttpServer server(config, rig.loop().executor(), {rig.worker()}, rig.registry);
+    return !server.validate().has_value();
+  };
+  auto config = rig.config;
+  config.router = rig.router;
+  EXPECT_FALSE(refused(config));
+  auto half = config;
+  half.tls_key.clear();
+  EXPECT_TRUE(refused(half));
+  auto missing = config;
+  missing.tls_cert = "/nowhere/cert.pem";
+  EXPECT_TRUE(refused(missing));
+  TestCertificate other;
+  auto mismatch = config;
+  mismatch.tls_key = other.key();
+  EXPECT_TRUE(refused(mismatch));
+  auto proxies = config;
+  proxies.trusted_proxies = {"everybody"};
+  EXPECT_TRUE(refused(proxies));
+  auto address = config;
+  address.listen = "nonsense";
+  EXPECT_TRUE(refused(address));
+}
+
+TEST_F(HttpTls, AddressInUseIsAnErrorForThePersonAtTheTerminal) {
+  rig.start();
+  auto config = rig.config;
+  config.router = rig.router;
+  config.listen = rig.server().address();
+  HttpServer second(config, rig.loop().executor(), {rig.worker()}, rig.registry);
+  EXPECT_THROW(rig.loop().run(second.start()), UserError);
+}
+
+}  // namespace
+}  // namespace todoke::net::test

@@ -1,0 +1,154 @@
+#include "pg/migrations.hpp"
+
+#include "base/error.hpp"
+#include "pg/support.hpp"
+
+namespace todoke::pg {
+namespace {
+
+using List = std::vector<Migration>;
+
+const List kTwo{{1, "one", "CREATE TABLE one (n int);"}, {2, "two", "CREATE TABLE two (n int);"}};
+constexpr Statement kTables{
+    "tables", "SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tablename IN ('one', 'two')"};
+constexpr Statement kBooked{"booked", "SELECT count(*) FROM todoke.schema_migrations"};
+
+// A database without the schema of the migrations that are built in.
+class Migrations : public testing::Test {
+ protected:
+  Migrations() { db_.execute("DROP SCHEMA todoke CASCADE; DROP SCHEMA cn_admin CASCADE"); }
+  TestDatabase db_;
+};
+
+Task<std::int64_t> number(Connection& connection, Statement statement) {
+  const auto result = co_await connection.query(statement, {}, soon());
+  co_return result.one().get<std::int64_t>(0);
+}
+
+template <class E>
+Task<std::string> refusal(Connection& connection, const List& list) {
+  try {
+    co_await migrate(connection, list);
+  } catch (const E& error) {
+    co_return error.what();
+  }
+  ADD_FAILURE() << "migrated";
+  co_return "";
+}
+
+TEST_F(Migrations, AFreshDatabaseGetsAllAndTheNextCallFindsNothingToDo) {
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db_.connect();
+    const auto before = co_await migration_status(*connection, kTwo, soon());
+    EXPECT_EQ(before.pending.size(), 2u);
+    const auto first = co_await migrate(*connection, kTwo, "test 1.0");
+    EXPECT_EQ(first.applied, (std::vector<std::int32_t>{1, 2}));
+    const auto second = co_await migrate(*connection, kTwo);
+    EXPECT_TRUE(second.applied.empty());
+    EXPECT_EQ(second.version, 2);
+    EXPECT_EQ(co_await number(*connection, kTables), 2);
+    const auto after = co_await migration_status(*connection, kTwo, soon());
+    EXPECT_TRUE(after.pending.empty());
+    EXPECT_EQ(after.problem, "");
+    EXPECT_EQ(after.applied.at(1).name, "two");
+    EXPECT_EQ(after.applied.at(1).applied_by, "test 1.0");
+    EXPECT_EQ(after.applied.at(1).checksum, checksum(kTwo[1]));
+  });
+}
+
+Task<void> migrate_on_its_own(const TestDatabase& db, const List& list, std::size_t& applied) {
+  const auto connection = co_await db.connect();
+  const auto report = co_await migrate(*connection, list);
+  applied += report.applied.size();
+}
+
+TEST_F(Migrations, EightAtOnceApplyEachFileOnce) {
+  run_task([&]() -> Task<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    std::size_t applied = 0;
+    std::vector<Beside> starters;
+    for (int i = 0; i < 8; ++i) starters.emplace_back(executor, migrate_on_its_own(db_, kTwo, applied));
+    for (auto& starter : starters) co_await starter.join();
+    EXPECT_EQ(applied, kTwo.size());
+  });
+}
+
+TEST_F(Migrations, AFileThatFailsLeavesNothingBehindAndCanBeMended) {
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db_.connect();
+    const List broken{kTwo[0], {2, "two", "CREATE TABLE two (n int); SELECT 1 / 0;"}};
+    co_await refusal<Error>(*connection, broken);
+    EXPECT_FALSE(connection->in_transaction());
+    EXPECT_EQ(co_await number(*connection, kTables), 1);
+    EXPECT_EQ(co_await number(*connection, kBooked), 1);
+    // On another connection: the lock was let go.
+    const auto other = co_await db_.connect();
+    co_await migrate(*other, kTwo);
+    EXPECT_EQ(co_await number(*connection, kTables), 2);
+  });
+}
+
+TEST_F(Migrations, AFileThatEndsItsOwnTransactionIsRefused) {
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db_.connect();
+    const List ending{{1, "one", "CREATE TABLE one (n int); COMMIT;"}};
+    co_await refusal<std::logic_error>(*connection, ending);
+  });
+}
+
+TEST_F(Migrations, AChangedFileIsRefused) {
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db_.connect();
+    co_await migrate(*connection, kTwo);
+    const List changed{{1, "one", "CREATE TABLE one (n bigint);"}, kTwo[1]};
+    const auto message = co_await refusal<UserError>(*connection, changed);
+    EXPECT_EQ(message.find("migration 0001 was changed after it was applied"), 0u) << message;
+    const auto status = co_await migration_status(*connection, changed, soon());
+    EXPECT_EQ(status.problem, message);
+  });
+}
+
+TEST_F(Migrations, ANewerDatabaseIsRefused) {
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db_.connect();
+    co_await migrate(*connection, kTwo);
+    const List older{kTwo[0]};
+    const auto message = co_await refusal<UserError>(*connection, older);
+    EXPECT_EQ(message.find("database is newer than this binary"), 0u) << message;
+    EXPECT_NE(message.find("install a newer todoke"), std::string::npos) << message;
+  });
+}
+
+TEST_F(Migrations, GapsAndDuplicatesAreRefused) {
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db_.connect();
+    const List gap{kTwo[0], {3, "three", ""}};
+    const List twice{kTwo[0], {1, "one", ""}};
+    co_await refusal<std::logic_error>(*connection, gap);
+    co_await refusal<std::logic_error>(*connection, twice);
+  });
+}
+
+TEST(EmbeddedMigrations, TheTemplateOfTheTestsHasThemAll) {
+  const TestDatabase db;
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db.connect();
+    const auto status = co_await migration_status(*connection, embedded_migrations(), soon());
+    EXPECT_EQ(status.problem, "");
+    EXPECT_TRUE(status.pending.empty());
+    EXPECT_EQ(status.applied.at(0).name, "service_configs");
+    co_await connection->execute_script("INSERT INTO cn_admin.service_configs (service) VALUES ('relay')",
+                                        soon());
+    bool refused = false;
+    try {
+      co_await connection->execute_script(
+          "INSERT INTO cn_admin.service_configs (service, config) VALUES ('x', '[]')", soon());
+    } catch (const Error& error) {
+      refused = error.is_check_violation();
+    }
+    EXPECT_TRUE(refused);
+  });
+}
+
+}  // namespace
+}  // namespace todoke::pg
