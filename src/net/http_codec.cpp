@@ -1,5 +1,7 @@
 #include "net/http_codec.hpp"
 
+#include <limits>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -55,6 +57,7 @@ class Feeder {
       if (state == ParseState::head && parser.is_header_done()) {
         parser.eager(true);
         state = parser.is_done() ? ParseState::complete : ParseState::body;
+        check_body(0);
         return consumed;
       }
       check_body(rest.size() - n);
@@ -82,7 +85,7 @@ class Feeder {
   Parser parser;
   ParseState state = ParseState::head;
   Fault fault;
-  std::size_t body_bytes_max = 0;
+  std::size_t body_bytes_max = std::numeric_limits<std::size_t>::max();
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ class RequestParser {
   [[nodiscard]] bool keep_alive() const;  // what the client asks for
   [[nodiscard]] bool has_body() const;
 
-  // A body longer than this fails with 413: at once when its length is declared. Until it is called, none is accepted.
+  // A body longer than this fails with 413: at once when its length is declared. To be called when the header is complete.
   void limit_body(std::size_t bytes_max);
   // When complete.
   std::string take_body();

@@ -112,14 +112,11 @@ bool is_numeric(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), &parsed) == 1 || ::inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
 }
 
-struct Lookup {
-  explicit Lookup(const Executor& executor) : done(executor) {}
-  Signal done;
-  std::vector<SocketAddress> addresses;
-};
+using Found = std::shared_ptr<std::vector<SocketAddress>>;
 
-Task<void> look_up_in_pool(std::shared_ptr<Lookup> lookup, HostPort where) {
-  co_await run_blocking([lookup, where] { lookup->addresses = look_up(where, AI_ADDRCONFIG); });
+Task<void> look_up_in_pool(Found found, HostPort where) {
+  const std::function<void()> job = [found, where] { *found = look_up(where, AI_ADDRCONFIG); };
+  co_await run_blocking(job);
 }
 
 }  // namespace
@@ -128,16 +125,17 @@ Task<std::vector<SocketAddress>> resolve(HostPort where, std::chrono::nanosecond
   if (is_numeric(where.host)) co_return look_up(where, AI_NUMERICHOST);
   // The resolver can't be interrupted: it runs in the background and may end after the caller has given up.
   const Executor executor = co_await asio::this_coro::executor;
-  auto lookup = std::make_shared<Lookup>(executor);
+  auto found = std::make_shared<std::vector<SocketAddress>>();
   auto failure = std::make_shared<std::exception_ptr>();
-  spawn(executor, look_up_in_pool(lookup, where), [lookup, failure](std::exception_ptr error) {
+  auto done = std::make_shared<Signal>(executor);
+  spawn(executor, look_up_in_pool(found, where), [done, failure](std::exception_ptr error) {
     *failure = std::move(error);
-    lookup->done.set();
+    done->set();
   });
-  const bool in_time = co_await lookup->done.wait_for(limit);
+  const bool in_time = co_await done->wait_for(limit);
   if (!in_time) throw NetError(fmt::format("can't resolve {} in time", where.host));
   if (*failure) std::rethrow_exception(*failure);
-  co_return std::move(lookup->addresses);
+  co_return std::move(*found);
 }
 
 }  // namespace todoke::net

@@ -95,21 +95,24 @@ Task<void> WsSession::read_until_end() {
       cut("the peer ended the connection");
       co_return;
     }
-    note_read(size);
+    note_read(size == buffer.size());
     receiver_.give({buffer.data(), size});
   }
 }
 
+// Large only while reads fill what they are given: a connection that then falls silent waits with the small
+// one.
 std::span<char> WsSession::read_buffer() {
-  const bool busy = last_read_bytes_ >= small_buffer_.size();
-  if (!busy) large_buffer_.reset();
-  if (busy && !large_buffer_) large_buffer_ = std::make_unique<char[]>(kBusyReadBytes);
-  if (busy) return {large_buffer_.get(), kBusyReadBytes};
-  return small_buffer_;
+  if (!read_filled_) {
+    large_buffer_.reset();
+    return small_buffer_;
+  }
+  if (!large_buffer_) large_buffer_ = std::make_unique<char[]>(kBusyReadBytes);
+  return {large_buffer_.get(), kBusyReadBytes};
 }
 
-void WsSession::note_read(std::size_t bytes) {
-  last_read_bytes_ = bytes;
+void WsSession::note_read(bool filled) {
+  read_filled_ = filled;
   received_at_ = std::chrono::steady_clock::now();
   ping_waits_ = false;
 }

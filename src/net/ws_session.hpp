@@ -65,7 +65,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   Task<void> wait_while_blocked();
   Task<void> linger();
   std::span<char> read_buffer();
-  void note_read(std::size_t bytes);
+  void note_read(bool filled);
   void take(const WsEvent& event);
   [[nodiscard]] bool reading_blocked() const;
 
@@ -107,7 +107,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
 
   std::array<char, 1024> small_buffer_;
   std::unique_ptr<char[]> large_buffer_;  // only while the peer sends fast
-  std::size_t last_read_bytes_ = 0;
+  bool read_filled_ = false;
   int pauses_ = 0;
   bool ping_waits_ = false;  // a ping was sent and nothing was received since
 

@@ -1,5 +1,5 @@
 // UTF-8 as RFC 3629 defines it (no surrogates, nothing overlong, nothing above U+10FFFF), checked piece by
-// piece: a piece may end inside a code point. About 2 ns for 8 bytes of ASCII.
+// piece: a piece may end inside a code point. ASCII goes by eight bytes at a time.
 #pragma once
 
 #include <cstdint>

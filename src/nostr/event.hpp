@@ -53,7 +53,7 @@ class Event {
     using value_type = Tag;
     using difference_type = std::ptrdiff_t;
     using iterator_category = std::input_iterator_tag;
-    Tag operator*() const { return Tag(text_, at_ + 1, at_->size); }
+    Tag operator*() const { return {text_, at_ + 1, at_->size}; }
     TagIterator& operator++() {
       at_ += 1 + at_->size;
       return *this;

@@ -31,7 +31,7 @@ class FixedBytes {
   explicit constexpr FixedBytes(const Bytes& bytes) : bytes_(bytes) {}
 
   static std::optional<FixedBytes> from_hex(std::string_view hex) {
-    Bytes bytes;
+    Bytes bytes{};
     if (!decode_hex(hex, bytes)) return std::nullopt;
     return FixedBytes(bytes);
   }
@@ -58,6 +58,17 @@ using EventId = FixedBytes<struct EventIdTag, 32>;
 using Pubkey = FixedBytes<struct PubkeyTag, 32>;
 using Signature = FixedBytes<struct SignatureTag, 64>;
 
+// Ids and keys are hashes themselves, but chosen by whoever sent them: a table that must stand up to that
+// seeds its own hash.
+struct FixedBytesHash {
+  template <class Tag, std::size_t Size>
+  std::size_t operator()(const FixedBytes<Tag, Size>& value) const noexcept {
+    std::size_t word = 0;
+    std::memcpy(&word, value.bytes().data(), sizeof word);
+    return word;
+  }
+};
+
 // A position in the log.
 struct Seq {
   std::int64_t value = 0;
@@ -66,17 +77,10 @@ struct Seq {
 
 }  // namespace todoke::nostr
 
-// Ids and keys are hashes themselves, but chosen by whoever sent them: a table that must stand up to that
-// seeds its own hash.
-template <class Tag, std::size_t Size>
-struct std::hash<todoke::nostr::FixedBytes<Tag, Size>> {
-  std::size_t operator()(const todoke::nostr::FixedBytes<Tag, Size>& value) const noexcept {
-    std::size_t word;
-    std::memcpy(&word, value.bytes().data(), sizeof word);
-    return word;
-  }
-};
-
+template <>
+struct std::hash<todoke::nostr::EventId> : todoke::nostr::FixedBytesHash {};
+template <>
+struct std::hash<todoke::nostr::Pubkey> : todoke::nostr::FixedBytesHash {};
 template <>
 struct std::hash<todoke::nostr::Seq> {
   std::size_t operator()(const todoke::nostr::Seq& seq) const noexcept {

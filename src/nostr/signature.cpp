@@ -25,7 +25,7 @@ struct Destroy {
 const secp256k1_context* context() {
   static const auto instance = [] {
     std::unique_ptr<secp256k1_context, Destroy> made(secp256k1_context_create(SECP256K1_CONTEXT_NONE));
-    std::array<std::uint8_t, 32> seed;
+    std::array<std::uint8_t, 32> seed{};
     random_bytes(seed);
     if (!made || secp256k1_context_randomize(made.get(), seed.data()) != 1) throw std::bad_alloc();
     return made;
@@ -34,7 +34,7 @@ const secp256k1_context* context() {
 }
 
 struct Keypair {
-  secp256k1_keypair pair;
+  secp256k1_keypair pair{};
   ~Keypair() { OPENSSL_cleanse(&pair, sizeof pair); }
 };
 
@@ -57,7 +57,7 @@ std::optional<SecretKey> SecretKey::from_bytes(const Bytes& bytes) {
   Keypair keypair;
   if (secp256k1_keypair_create(context(), &keypair.pair, bytes.data()) != 1) return std::nullopt;
   secp256k1_xonly_pubkey point;
-  Pubkey::Bytes pubkey;
+  Pubkey::Bytes pubkey{};
   if (secp256k1_keypair_xonly_pub(context(), &point, nullptr, &keypair.pair) != 1 ||
       secp256k1_xonly_pubkey_serialize(context(), pubkey.data(), &point) != 1) {
     throw std::runtime_error("a secret key has no public key");
@@ -66,7 +66,7 @@ std::optional<SecretKey> SecretKey::from_bytes(const Bytes& bytes) {
 }
 
 std::optional<SecretKey> SecretKey::from_hex(std::string_view hex) {
-  Bytes bytes;
+  Bytes bytes{};
   if (!decode_hex(hex, bytes)) return std::nullopt;
   auto key = from_bytes(bytes);
   OPENSSL_cleanse(bytes.data(), bytes.size());
@@ -74,7 +74,7 @@ std::optional<SecretKey> SecretKey::from_hex(std::string_view hex) {
 }
 
 SecretKey SecretKey::generate() {
-  Bytes bytes;
+  Bytes bytes{};
   random_bytes(bytes);
   auto key = from_bytes(bytes);
   OPENSSL_cleanse(bytes.data(), bytes.size());
@@ -88,14 +88,14 @@ SecretKey::~SecretKey() {
 }
 
 Signature SecretKey::sign(const EventId& message) const {
-  std::array<std::uint8_t, 32> aux;
+  std::array<std::uint8_t, 32> aux{};
   random_bytes(aux);
   return sign(message, aux);
 }
 
 Signature SecretKey::sign(const EventId& message, const std::array<std::uint8_t, 32>& aux) const {
   Keypair keypair;
-  Signature::Bytes signature;
+  Signature::Bytes signature{};
   if (secp256k1_keypair_create(context(), &keypair.pair, bytes_.data()) != 1 ||
       secp256k1_schnorrsig_sign32(context(), signature.data(), message.bytes().data(), &keypair.pair,
                                   aux.data()) != 1) {

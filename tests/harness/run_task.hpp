@@ -22,9 +22,6 @@
 namespace todoke::test {
 
 inline constexpr std::chrono::seconds kTaskMax(60);
-// What the coroutine left running has this long to end: a thread of the blocking pool must not find the
-// context gone.
-inline constexpr std::chrono::seconds kWindDownMax(10);
 
 namespace detail {
 
@@ -43,8 +40,7 @@ inline void run_to_end(Task<void> task, std::chrono::seconds limit) {
     io.stop();
   });
   io.run_for(limit);
-  io.restart();
-  if (ended) io.run_for(kWindDownMax);
+  wait_for_blocking_calls();
   if (!ended) throw std::runtime_error("a coroutine of the test did not end in time");
   if (failure) std::rethrow_exception(failure);
 }

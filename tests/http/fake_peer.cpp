@@ -17,17 +17,32 @@ FakePeer::FakePeer(std::vector<Script> scripts)
     throw std::runtime_error("can't listen");
   }
   port_ = local_address(listener_.get()).port();
-  thread_ = std::thread([this] {
-    for (const auto& script : scripts_) {
-      UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (!connection) return;
-      script(connection.get());
+  thread_ = std::thread([this] { serve(); });
+}
+
+void FakePeer::serve() {
+  for (const auto& script : scripts_) {
+    UniqueFd accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!accepted) return;
+    const int socket = accepted.get();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      connection_ = std::move(accepted);
     }
-  });
+    script(socket);
+    const std::lock_guard lock(mutex_);
+    connection_.reset();
+  }
 }
 
 FakePeer::~FakePeer() {
-  ::shutdown(listener_.get(), SHUT_RDWR);
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    if (connection_) ::shutdown(connection_.get(), SHUT_RDWR);
+  }
   thread_.join();
 }
 

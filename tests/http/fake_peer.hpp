@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@ class FakePeer {
   // Each connection, in the order of arrival, is given to the next of `scripts` on a thread of the peer's.
   using Script = std::function<void(int socket)>;
   explicit FakePeer(std::vector<Script> scripts);
+  // Hangs up on the connection under way.
   ~FakePeer();
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
@@ -28,9 +30,14 @@ class FakePeer {
   static void reset(int socket);
 
  private:
+  void serve();
+
   UniqueFd listener_;
   std::uint16_t port_ = 0;
   std::vector<Script> scripts_;
+  std::mutex mutex_;
+  UniqueFd connection_;  // the one under way; replaced and shut down under the lock
+  bool stopping_ = false;
   std::thread thread_;
 };
 

@@ -250,7 +250,7 @@ TEST(WebSocketIdle, ASilentPeerIsPingedThenClosed) {
   Room room;
   WsOptions options;
   options.ping_interval = std::chrono::milliseconds(20);
-  options.idle_timeout = std::chrono::milliseconds(80);
+  options.idle_timeout = std::chrono::milliseconds(1000);
   options.close_timeout = std::chrono::milliseconds(80);
   WsTestServer server(options, members_of(room));
   RawClient client(server.port());
