@@ -31,12 +31,14 @@ bool is_own_header(std::string_view name) {
 
 std::string request_head(const ClientRequest& request, const std::string& user_agent) {
   if (!valid_header(request.method, "")) throw std::invalid_argument("not an HTTP method: " + request.method);
-  auto head = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {}\r\n", request.method, request.url.target,
-                          request.url.authority(), user_agent);
+  auto head = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {}\r\n", request.method,
+                          request.url.target, request.url.authority(), user_agent);
   const bool expects_body = request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
-  if (expects_body || !request.body.empty()) head += fmt::format("Content-Length: {}\r\n", request.body.size());
+  if (expects_body || !request.body.empty())
+    head += fmt::format("Content-Length: {}\r\n", request.body.size());
   for (const auto& [name, value] : request.headers.all()) {
-    if (!valid_header(name, value)) throw std::invalid_argument("a request header that can't be sent: " + name);
+    if (!valid_header(name, value))
+      throw std::invalid_argument("a request header that can't be sent: " + name);
     if (!is_own_header(name)) head += fmt::format("{}: {}\r\n", name, value);
   }
   return head + "\r\n";
@@ -55,7 +57,8 @@ Task<Answer> read_answer(SocketTransport& transport, bool head_only, std::size_t
     while (true) {
       const auto consumed = parser.put(input);
       input.erase(0, consumed);
-      if (parser.state() == ParseState::failed) throw ClientError(Kind::bad_response, true, parser.fault().message);
+      if (parser.state() == ParseState::failed)
+        throw ClientError(Kind::bad_response, true, parser.fault().message);
       if (parser.state() == ParseState::complete) break;
       if (parser.state() == ParseState::body && consumed > 0 && !input.empty()) continue;
       const auto before = input.size();
@@ -83,8 +86,8 @@ struct HttpClient::State {
         pool(options.idle_per_host_max, options.idle_total_max, options.idle_timeout) {}
 
   Task<std::shared_ptr<SocketTransport>> connect(Url url, Deadline deadline) const;
-  Task<Answer> exchange(std::shared_ptr<SocketTransport> transport, const ClientRequest& request, const std::string& head,
-                        Deadline deadline) const;
+  Task<Answer> exchange(std::shared_ptr<SocketTransport> transport, const ClientRequest& request,
+                        const std::string& head, Deadline deadline) const;
 
   const Executor executor;
   const ClientOptions options;
@@ -100,7 +103,9 @@ HttpClient::HttpClient(Executor executor, ClientOptions options) {
 
 HttpClient::~HttpClient() = default;
 
-std::size_t HttpClient::idle_connections() const { return state_->pool.size(); }
+std::size_t HttpClient::idle_connections() const {
+  return state_->pool.size();
+}
 
 Task<std::shared_ptr<SocketTransport>> HttpClient::State::connect(Url url, Deadline deadline) const {
   try {
@@ -109,8 +114,8 @@ Task<std::shared_ptr<SocketTransport>> HttpClient::State::connect(Url url, Deadl
     if (!url.secure) {
       co_return make_plain_transport(executor, std::move(connected.socket), std::move(connected.peer_ip));
     }
-    auto transport = make_tls_client_transport(executor, std::move(connected.socket), std::move(connected.peer_ip), tls,
-                                               url.host);
+    auto transport = make_tls_client_transport(executor, std::move(connected.socket),
+                                               std::move(connected.peer_ip), tls, url.host);
     Watchdog watchdog(executor, [transport] { transport->close(); });
     watchdog.arm(deadline.left());
     co_await transport->handshake();
@@ -120,8 +125,9 @@ Task<std::shared_ptr<SocketTransport>> HttpClient::State::connect(Url url, Deadl
   }
 }
 
-Task<Answer> HttpClient::State::exchange(std::shared_ptr<SocketTransport> transport, const ClientRequest& request,
-                                         const std::string& head, Deadline deadline) const {
+Task<Answer> HttpClient::State::exchange(std::shared_ptr<SocketTransport> transport,
+                                         const ClientRequest& request, const std::string& head,
+                                         Deadline deadline) const {
   const auto sent_before = transport->bytes_sent();
   bool timed_out = false;
   Watchdog watchdog(executor, [&timed_out, transport] {
@@ -165,7 +171,8 @@ Task<Response> HttpClient::send(ClientRequest request, Deadline deadline) {
       co_return std::move(answer.response);
     } catch (const ClientError& error) {
       failure = std::current_exception();
-      // A connection from the pool may have been closed by the peer just before: that is no failure of the request.
+      // A connection from the pool may have been closed by the peer just before: that is no failure of the
+      // request.
       const bool lost = error.kind() == Kind::lost_unsent || error.kind() == Kind::lost_sent;
       again = reused && lost && (request.repeatable || !error.peer_may_have_seen());
     }

@@ -1,6 +1,6 @@
-// An HTTP/1.1 client: one deadline for the whole exchange (name, connect, TLS, request, answer), a small pool of idle
-// connections, and errors that say whether the peer may have seen the request.
-// Redirects are not followed. Not thread-safe: all calls come on the executor that it was made with.
+// An HTTP/1.1 client: one deadline for the whole exchange (name, connect, TLS, request, answer), a small pool
+// of idle connections, and errors that say whether the peer may have seen the request. Redirects are not
+// followed. Not thread-safe: all calls come on the executor that it was made with.
 #pragma once
 
 #include <chrono>
@@ -40,17 +40,18 @@ struct ClientRequest {
   Url url;
   Headers headers;  // beside Host, Content-Length, Connection and User-Agent, which are set
   std::string body;
-  // The request may be sent a second time: then one that was lost on a connection from the pool is tried again on a new
-  // one. Without it that happens only when nothing had been sent.
+  // The request may be sent a second time: then one that was lost on a connection from the pool is tried
+  // again on a new one. Without it that happens only when nothing had been sent.
   bool repeatable = false;
 };
 
 struct ClientOptions {
-  std::size_t body_bytes_max = 4 * 1024 * 1024;     // of an answer
-  std::size_t idle_per_host_max = 4;                // connections that are kept for the next request
-  std::size_t idle_total_max = 64;                  // of all hosts; the oldest goes
-  std::chrono::milliseconds idle_timeout{30'000};   // shorter than the servers' own, so that few are found dead
-  std::string ca_file;                              // PEM; empty: the system's authorities
+  std::size_t body_bytes_max = 4 * 1024 * 1024;  // of an answer
+  std::size_t idle_per_host_max = 4;             // connections that are kept for the next request
+  std::size_t idle_total_max = 64;               // of all hosts; the oldest goes
+  std::chrono::milliseconds idle_timeout{
+      30'000};          // shorter than the servers' own, so that few are found dead
+  std::string ca_file;  // PEM; empty: the system's authorities
   bool verify_peer = true;
   std::string user_agent = "todoke";
 };
@@ -63,8 +64,8 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Any complete answer is a result, whatever its status. Throws ClientError, and std::invalid_argument for a method or
-  // header that can't be sent.
+  // Any complete answer is a result, whatever its status. Throws ClientError, and std::invalid_argument for a
+  // method or header that can't be sent.
   Task<Response> send(ClientRequest request, Deadline deadline);
 
   [[nodiscard]] std::size_t idle_connections() const;

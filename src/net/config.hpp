@@ -15,18 +15,21 @@ inline constexpr Key<std::string> kListen{{
     .name = "server.listen",
     .type = KeyType::address,
     .fallback = "127.0.0.1:7447",
-    .meaning = "Address of the public listener: clients, HTTP API and WebSocket. An IPv6 address stands in brackets.",
+    .meaning = "Address of the public listener: clients, HTTP API and WebSocket. An IPv6 address stands in "
+               "brackets.",
 }};
 inline constexpr Key<std::string> kInternalListen{{
     .name = "server.internal_listen",
     .type = KeyType::address,
     .fallback = "127.0.0.1:7448",
-    .meaning = "Address of the internal listener: health, metrics and administration. It must not be reachable from outside.",
+    .meaning = "Address of the internal listener: health, metrics and administration. It must not be "
+               "reachable from outside.",
 }};
 inline constexpr Key<std::string> kTlsCert{{
     .name = "server.tls_cert",
     .type = KeyType::path,
-    .meaning = "PEM file with the certificate of the public listener and its chain. Empty: no TLS here; a proxy in front "
+    .meaning = "PEM file with the certificate of the public listener and its chain. Empty: no TLS here; a "
+               "proxy in front "
                "does it. Set together with server.tls_key.",
 }};
 inline constexpr Key<std::string> kTlsKey{{
@@ -37,8 +40,9 @@ inline constexpr Key<std::string> kTlsKey{{
 inline constexpr Key<std::vector<std::string>> kTrustedProxies{{
     .name = "server.trusted_proxies",
     .type = KeyType::list,
-    .meaning = "Addresses and blocks (10.0.0.0/8) of proxies whose X-Forwarded-For, X-Forwarded-Proto and Forwarded "
-               "headers are believed. From anybody else these headers are ignored.",
+    .meaning =
+        "Addresses and blocks (10.0.0.0/8) of proxies whose X-Forwarded-For, X-Forwarded-Proto and Forwarded "
+        "headers are believed. From anybody else these headers are ignored.",
     .min = 0,
     .max = 64,
 }};
@@ -46,7 +50,8 @@ inline constexpr Key<std::int64_t> kConnectionsMax{{
     .name = "server.connections_max",
     .type = KeyType::integer,
     .fallback = "10000",
-    .meaning = "Open connections of a listener, WebSockets included; a further one gets 503 and is closed. The process "
+    .meaning = "Open connections of a listener, WebSockets included; a further one gets 503 and is closed. "
+               "The process "
                "needs as many file descriptors, and some more (ulimit -n).",
     .min = 1,
     .max = 1'000'000,
@@ -63,7 +68,8 @@ inline constexpr Key<std::chrono::milliseconds> kHeaderTimeout{{
     .name = "server.header_timeout",
     .type = KeyType::duration,
     .fallback = "10s",
-    .meaning = "Time from the first byte of a request to the end of its header, and for a TLS handshake. A slower client "
+    .meaning = "Time from the first byte of a request to the end of its header, and for a TLS handshake. A "
+               "slower client "
                "gets 408.",
     .unit = "s",
     .min = 100,
@@ -73,7 +79,8 @@ inline constexpr Key<std::chrono::milliseconds> kIdleTimeout{{
     .name = "server.idle_timeout",
     .type = KeyType::duration,
     .fallback = "75s",
-    .meaning = "How long a connection may stay open between two requests. Should be longer than the same setting of a "
+    .meaning = "How long a connection may stay open between two requests. Should be longer than the same "
+               "setting of a "
                "proxy in front.",
     .unit = "s",
     .min = 1'000,
@@ -83,7 +90,8 @@ inline constexpr Key<std::chrono::milliseconds> kRequestTimeout{{
     .name = "server.request_timeout",
     .type = KeyType::duration,
     .fallback = "30s",
-    .meaning = "Time for working on a request after it has arrived; then the client gets 503. Some routes have limits of "
+    .meaning = "Time for working on a request after it has arrived; then the client gets 503. Some routes "
+               "have limits of "
                "their own.",
     .unit = "s",
     .min = 100,
@@ -93,7 +101,8 @@ inline constexpr Key<std::chrono::milliseconds> kDrainTimeout{{
     .name = "server.drain_timeout",
     .type = KeyType::duration,
     .fallback = "3s",
-    .meaning = "At shutdown: how long requests under way and WebSocket closes may take before their connections are cut.",
+    .meaning = "At shutdown: how long requests under way and WebSocket closes may take before their "
+               "connections are cut.",
     .unit = "s",
     .min = 0,
     .max = 300'000,
@@ -110,13 +119,15 @@ inline constexpr Key<std::string> kRates{{
     .name = "limits.rates",
     .type = KeyType::choice,
     .fallback = "on",
-    .meaning = "Whether rate limits are in force. Off lifts every one of them: for benchmarks and trusted networks.",
+    .meaning =
+        "Whether rate limits are in force. Off lifts every one of them: for benchmarks and trusted networks.",
     .choices = "on|off",
 }};
 inline constexpr Key<std::string> kTraceEndpoint{{
     .name = "trace.endpoint",
     .type = KeyType::text,
-    .meaning = "Base URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318. Empty: no "
+    .meaning = "Base URL of an OpenTelemetry collector that takes OTLP over HTTP, such as "
+               "http://127.0.0.1:4318. Empty: no "
                "traces.",
 }};
 

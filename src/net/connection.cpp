@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kReadHeadBytes = 4 * 1024;   // most requests fit in one read
 constexpr std::size_t kReadBodyBytes = 16 * 1024;  // one TLS record
-// After an answer that ends the connection early, what the client still sends is read and dropped for this long, because
-// closing with unread input makes the client's kernel throw the answer away.
+// After an answer that ends the connection early, what the client still sends is read and dropped for this
+// long, because closing with unread input makes the client's kernel throw the answer away.
 constexpr std::chrono::milliseconds kLingerTimeout(1'000);
 constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;
 // For the answer that says that the time was up.
@@ -33,12 +33,15 @@ bool usable_request_id(std::string_view id) {
 }
 
 // The media type without its parameters.
-std::string_view media_type(std::string_view content_type) { return trimmed(cut_until(content_type, ';')); }
+std::string_view media_type(std::string_view content_type) {
+  return trimmed(cut_until(content_type, ';'));
+}
 
 // Why a request is refused although its path and method are right.
 std::optional<Fault> check_body_headers(const Route& route, const Request& request, bool has_body) {
   const auto& wanted = route.options.content_type;
-  if (has_body && !wanted.empty() && !same_ignoring_case(media_type(request.headers.get("Content-Type")), wanted)) {
+  if (has_body && !wanted.empty() &&
+      !same_ignoring_case(media_type(request.headers.get("Content-Type")), wanted)) {
     return Fault{415, "UNSUPPORTED_MEDIA_TYPE", fmt::format("the body must be {}", wanted)};
   }
   const auto encoding = request.headers.joined("Content-Encoding");
@@ -70,19 +73,24 @@ void Connection::drain() {
   }
 }
 
-void Connection::cut() { transport_->close(); }
+void Connection::cut() {
+  transport_->close();
+}
 
 void Connection::bark() {
   switch (phase_) {
     case Phase::header:
-    case Phase::body: return answer_late(408, "REQUEST_TIMEOUT", "the request did not arrive in time");
-    case Phase::handler: return answer_late(503, "DEADLINE_EXCEEDED", "the request took too long");
+    case Phase::body:
+      return answer_late(408, "REQUEST_TIMEOUT", "the request did not arrive in time");
+    case Phase::handler:
+      return answer_late(503, "DEADLINE_EXCEEDED", "the request took too long");
     case Phase::handshake:
     case Phase::idle:
     case Phase::write:
     case Phase::late:
     case Phase::linger:
-    case Phase::websocket: return transport_->close();
+    case Phase::websocket:
+      return transport_->close();
   }
 }
 
@@ -145,7 +153,8 @@ Task<bool> Connection::serve_request() {
   current_.route = match.route;
   current_.pattern = request.route.empty() ? "none" : request.route;
   if (context_->tracer != nullptr) {
-    current_.span = context_->tracer->start(fmt::format("{} {}", request.method, current_.pattern), request.trace);
+    current_.span =
+        context_->tracer->start(fmt::format("{} {}", request.method, current_.pattern), request.trace);
     if (current_.span.context().valid()) request.trace = current_.span.context();
   }
   if (match.route != nullptr && match.route->is_websocket()) {
@@ -158,8 +167,9 @@ Task<bool> Connection::serve_request() {
   }
 
   const auto* route = match.route;
-  parser.limit_body(route == nullptr ? context_->limits.body_bytes_max
-                                     : route->options.body_bytes_max.value_or(context_->limits.body_bytes_max));
+  parser.limit_body(route == nullptr
+                        ? context_->limits.body_bytes_max
+                        : route->options.body_bytes_max.value_or(context_->limits.body_bytes_max));
   if (parser.state() == ParseState::failed) co_return co_await refuse_and_close(parser.fault());
   if (route != nullptr) {
     const auto fault = check_body_headers(*route, request, parser.has_body());
@@ -192,6 +202,7 @@ Task<bool> Connection::read_head(RequestParser& parser) {
   begin_unknown();
   if (input_.empty()) {
     if (context_->draining) co_return false;
+    if (input_.capacity() > 2 * kReadHeadBytes) input_.shrink_to_fit();
     enter(Phase::idle, context_->limits.idle_timeout);
   } else {
     enter(Phase::header, context_->limits.header_timeout);
@@ -297,7 +308,8 @@ Task<void> Connection::upgrade(const Route& route, Request& request) {
   if (acceptance.accepted) {
     try {
       handler = route.make_ws_handler(request);
-      if (!handler) acceptance.response = error_response(503, "UNAVAILABLE", "no room for another connection");
+      if (!handler)
+        acceptance.response = error_response(503, "UNAVAILABLE", "no room for another connection");
     } catch (...) {
       acceptance.response = internal_error(route.pattern);
     }
@@ -319,22 +331,23 @@ Task<void> Connection::upgrade(const Route& route, Request& request) {
                                 route.ws_options, context_->ws_metrics, std::move(keep));
 }
 
-Task<bool> Connection::answer(Response response) {
+Task<bool> Connection::answer(Response response, bool unread_body) {
   if (context_->draining) current_.keep_alive = false;
   co_await send(response);
   account(response.status);
   if (current_.keep_alive) co_return true;
   co_await transport_->finish();
+  if (unread_body || !input_.empty()) {
+    enter(Phase::linger, kLingerTimeout);
+    co_await discard_input();
+  }
   co_return false;
 }
 
 Task<bool> Connection::refuse_and_close(const Fault& fault) {
   current_.keep_alive = false;
   auto response = error_response(fault.status, fault.code, fault.message);
-  co_await answer(std::move(response));
-  enter(Phase::linger, kLingerTimeout);
-  co_await discard_input();
-  co_return false;
+  co_return co_await answer(std::move(response), true);
 }
 
 Task<void> Connection::send(Response& response) {
@@ -348,7 +361,8 @@ Task<void> Connection::send(Response& response) {
     head = response_head(response, frame);
   }
   const bool has_body = !current_.head_only && may_have_body(response.status);
-  const std::array<std::string_view, 2> parts{head, has_body ? std::string_view(response.body) : std::string_view()};
+  const std::array<std::string_view, 2> parts{
+      head, has_body ? std::string_view(response.body) : std::string_view()};
   co_await transport_->write(parts);
 }
 

@@ -86,7 +86,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void begin(RequestParser& parser, Request& request);
   Task<bool> dispatch(const Route& route, Request& request);
   Task<void> upgrade(const Route& route, Request& request);
-  Task<bool> answer(Response response);
+  // `unread_body`: the client may still be sending what nobody will read.
+  Task<bool> answer(Response response, bool unread_body = false);
   Task<bool> refuse_and_close(const Fault& fault);
   // A response that can't be sent becomes 500.
   Task<void> send(Response& response);

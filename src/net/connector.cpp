@@ -14,7 +14,8 @@ namespace {
 asio::ip::tcp::endpoint endpoint_of(const SocketAddress& address) {
   asio::ip::tcp::endpoint endpoint;
   endpoint.resize(address.size());
-  std::copy_n(reinterpret_cast<const char*>(address.data()), address.size(), reinterpret_cast<char*>(endpoint.data()));
+  std::copy_n(reinterpret_cast<const char*>(address.data()), address.size(),
+              reinterpret_cast<char*>(endpoint.data()));
   return endpoint;
 }
 

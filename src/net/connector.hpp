@@ -11,8 +11,8 @@ struct ConnectedSocket {
   std::string peer_ip;
 };
 
-// Resolves the name and tries its addresses one after the other; each gets an equal share of the time that is left.
-// Throws NetError with the last reason.
+// Resolves the name and tries its addresses one after the other; each gets an equal share of the time that is
+// left. Throws NetError with the last reason.
 Task<ConnectedSocket> connect_tcp(HostPort where, Deadline deadline);
 
 }  // namespace todoke::net

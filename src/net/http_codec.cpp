@@ -16,14 +16,16 @@ namespace asio = boost::asio;
 
 namespace {
 
-std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
+std::string_view view(boost::beast::string_view text) {
+  return {text.data(), text.size()};
+}
 
 Fault fault_of(const boost::system::error_code& error) {
   if (error == http::error::header_limit) {
     return {431, "HEADER_TOO_LARGE", fmt::format("the request header exceeds {} bytes", kHeaderBytesMax)};
   }
   if (error == http::error::body_limit) return {413, "PAYLOAD_TOO_LARGE", "the body is too large"};
-  if (error == http::error::bad_version) return {505, "HTTP_VERSION_NOT_SUPPORTED", "only HTTP/1.0 and HTTP/1.1 are spoken"};
+  if (error == http::error::bad_version) return {400, "BAD_REQUEST", "only HTTP/1.0 and HTTP/1.1 are spoken"};
   return {400, "BAD_REQUEST", fmt::format("malformed HTTP: {}", error.message())};
 }
 
@@ -102,10 +104,12 @@ struct RequestParser::Impl : Feeder<http::request_parser<http::string_body>> {
         return malformed("the only Transfer-Encoding is chunked");
       }
       if (head.version() == 10) return malformed("HTTP/1.0 has no Transfer-Encoding");
-      if (head.count(http::field::content_length) > 0) return malformed("Content-Length and Transfer-Encoding exclude each other");
+      if (head.count(http::field::content_length) > 0)
+        return malformed("Content-Length and Transfer-Encoding exclude each other");
     }
     const auto hosts = head.count(http::field::host);
-    if (hosts > 1 || (hosts == 0 && head.version() == 11)) return malformed("exactly one Host header is needed");
+    if (hosts > 1 || (hosts == 0 && head.version() == 11))
+      return malformed("exactly one Host header is needed");
   }
 
   bool started = false;
@@ -126,12 +130,17 @@ std::size_t RequestParser::put(std::string_view input) {
   const auto before = impl_->state;
   const auto consumed = impl_->put(input);
   const auto now = impl_->state;
-  if (before == ParseState::head && (now == ParseState::body || now == ParseState::complete)) impl_->check_head();
+  if (before == ParseState::head && (now == ParseState::body || now == ParseState::complete))
+    impl_->check_head();
   return skipped + consumed;
 }
 
-ParseState RequestParser::state() const { return impl_->state; }
-const Fault& RequestParser::fault() const { return impl_->fault; }
+ParseState RequestParser::state() const {
+  return impl_->state;
+}
+const Fault& RequestParser::fault() const {
+  return impl_->fault;
+}
 
 Request RequestParser::take_head() {
   const auto& head = impl_->parser.get();
@@ -142,8 +151,12 @@ Request RequestParser::take_head() {
   return request;
 }
 
-bool RequestParser::http10() const { return impl_->parser.get().version() == 10; }
-bool RequestParser::keep_alive() const { return impl_->parser.keep_alive(); }
+bool RequestParser::http10() const {
+  return impl_->parser.get().version() == 10;
+}
+bool RequestParser::keep_alive() const {
+  return impl_->parser.keep_alive();
+}
 bool RequestParser::has_body() const {
   return impl_->parser.chunked() || impl_->parser.content_length().value_or(0) > 0;
 }
@@ -153,7 +166,9 @@ void RequestParser::limit_body(std::size_t bytes_max) {
   impl_->check_body(0);
 }
 
-std::string RequestParser::take_body() { return std::move(impl_->parser.get().body()); }
+std::string RequestParser::take_body() {
+  return std::move(impl_->parser.get().body());
+}
 
 struct ResponseParser::Impl : Feeder<http::response_parser<http::string_body>> {};
 
@@ -163,7 +178,9 @@ ResponseParser::ResponseParser(std::size_t body_bytes_max, bool head_only) : imp
 }
 ResponseParser::~ResponseParser() = default;
 
-std::size_t ResponseParser::put(std::string_view input) { return impl_->put(input); }
+std::size_t ResponseParser::put(std::string_view input) {
+  return impl_->put(input);
+}
 
 void ResponseParser::put_end() {
   boost::system::error_code error = http::error::partial_message;
@@ -172,9 +189,15 @@ void ResponseParser::put_end() {
   impl_->state = ParseState::complete;
 }
 
-ParseState ResponseParser::state() const { return impl_->state; }
-const Fault& ResponseParser::fault() const { return impl_->fault; }
-bool ResponseParser::keep_alive() const { return impl_->parser.keep_alive(); }
+ParseState ResponseParser::state() const {
+  return impl_->state;
+}
+const Fault& ResponseParser::fault() const {
+  return impl_->fault;
+}
+bool ResponseParser::keep_alive() const {
+  return impl_->parser.keep_alive();
+}
 
 Response ResponseParser::take() {
   auto& message = impl_->parser.get();

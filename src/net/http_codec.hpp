@@ -1,8 +1,9 @@
-// HTTP/1.x messages from bytes: Beast's parsers behind a small face, with the checks that Beast leaves to its user.
-// Fed from the caller's buffer; what is not consumed must be offered again, with more behind it.
+// HTTP/1.x messages from bytes: Beast's parsers behind a small face, with the checks that Beast leaves to its
+// user. Fed from the caller's buffer; what is not consumed must be offered again, with more behind it.
 //
-// Refused beyond what Beast refuses, because intermediaries disagree about it (request smuggling): a Transfer-Encoding other
-// than exactly `chunked`, one in HTTP/1.0, a Host header that is missing or repeated in HTTP/1.1.
+// Refused beyond what Beast refuses, because intermediaries disagree about it (request smuggling): a
+// Transfer-Encoding other than exactly `chunked`, one in HTTP/1.0, a Host header that is missing or repeated
+// in HTTP/1.1.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ class RequestParser {
   RequestParser(const RequestParser&) = delete;
   RequestParser& operator=(const RequestParser&) = delete;
 
-  // Parses up to the end of the header first, then, with later calls, up to the end of the body. Returns the bytes consumed.
+  // Parses up to the end of the header first, then, with later calls, up to the end of the body. Returns the
+  // bytes consumed.
   std::size_t put(std::string_view input);
   [[nodiscard]] ParseState state() const;
   [[nodiscard]] const Fault& fault() const;
@@ -52,7 +54,8 @@ class RequestParser {
   [[nodiscard]] bool keep_alive() const;  // what the client asks for
   [[nodiscard]] bool has_body() const;
 
-  // A body longer than this fails with 413: at once when its length is declared. To be called when the header is complete.
+  // A body longer than this fails with 413: at once when its length is declared. To be called when the header
+  // is complete.
   void limit_body(std::size_t bytes_max);
   // When complete.
   std::string take_body();

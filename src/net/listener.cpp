@@ -32,11 +32,13 @@ enum class AcceptError { none_waits, skip, out_of_files, broken };
 
 AcceptError classify(int error) {
   switch (error) {
-    case EAGAIN: return AcceptError::none_waits;
+    case EAGAIN:
+      return AcceptError::none_waits;
     case EMFILE:
     case ENFILE:
     case ENOBUFS:
-    case ENOMEM: return AcceptError::out_of_files;
+    case ENOMEM:
+      return AcceptError::out_of_files;
     // What accept(2) passes on from the new connection's network, and a connection that is gone again.
     case EINTR:
     case ECONNABORTED:
@@ -48,8 +50,10 @@ AcceptError classify(int error) {
     case ENONET:
     case EHOSTUNREACH:
     case EOPNOTSUPP:
-    case ENETUNREACH: return AcceptError::skip;
-    default: return AcceptError::broken;
+    case ENETUNREACH:
+      return AcceptError::skip;
+    default:
+      return AcceptError::broken;
   }
 }
 
@@ -84,7 +88,8 @@ Task<Listener::Batch> Listener::accept_some() {
     UniqueFd fd(::accept4(state_->acceptor.native_handle(), reinterpret_cast<sockaddr*>(&peer), &length,
                           SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) {
-      batch.sockets.push_back({std::move(fd), SocketAddress(reinterpret_cast<sockaddr*>(&peer), length).ip()});
+      batch.sockets.push_back(
+          {std::move(fd), SocketAddress(reinterpret_cast<sockaddr*>(&peer), length).ip()});
       continue;
     }
     const int code = errno;
@@ -97,7 +102,8 @@ Task<Listener::Batch> Listener::accept_some() {
     }
     if (!batch.sockets.empty()) break;
     boost::system::error_code closed;
-    co_await state_->acceptor.async_wait(Acceptor::wait_read, asio::redirect_error(asio::use_awaitable, closed));
+    co_await state_->acceptor.async_wait(Acceptor::wait_read,
+                                         asio::redirect_error(asio::use_awaitable, closed));
     if (closed) break;
   }
   co_return batch;

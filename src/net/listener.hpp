@@ -1,5 +1,5 @@
-// A listening TCP socket. Survives what peers and the process's own limits do to accept(): a connection that broke while it
-// waited is skipped, running out of file descriptors is reported so that the caller can pause.
+// A listening TCP socket. Survives what peers and the process's own limits do to accept(): a connection that
+// broke while it waited is skipped, running out of file descriptors is reported so that the caller can pause.
 #pragma once
 
 #include <memory>
@@ -25,15 +25,16 @@ class Listener {
     std::vector<AcceptedSocket> sockets;
     bool out_of_files = false;  // no descriptor or no memory left for the next one: wait a little
   };
-  // Waits for connections and takes those that wait, at most kAcceptBatchMax. An empty batch that is not out of files:
-  // the listener was closed.
+  // Waits for connections and takes those that wait, at most kAcceptBatchMax. An empty batch that is not out
+  // of files: the listener was closed.
   Task<Batch> accept_some();
   void close() noexcept;
 
   // The address with the port that the system chose.
   [[nodiscard]] const SocketAddress& bound() const { return bound_; }
 
-  static constexpr int kBacklog = 4096;               // a burst of reconnecting clients fits; the kernel caps it at somaxconn
+  static constexpr int kBacklog =
+      4096;  // a burst of reconnecting clients fits; the kernel caps it at somaxconn
   static constexpr std::size_t kAcceptBatchMax = 64;  // then others on the executor get their turn
 
  private:

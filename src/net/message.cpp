@@ -55,7 +55,8 @@ Response json_response(int status, std::string json) {
   return text_response(status, std::move(json), "application/json");
 }
 
-Response error_response(int status, std::string_view code, std::string_view message, std::string_view details) {
+Response error_response(int status, std::string_view code, std::string_view message,
+                        std::string_view details) {
   JsonWriter json;
   json.begin_object().member("code", code).member("message", message);
   json.key("details").raw(details.empty() ? std::string_view("{}") : details).end_object();

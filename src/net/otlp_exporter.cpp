@@ -10,7 +10,8 @@
 namespace todoke::net {
 namespace {
 
-// How often the queue of finished spans is looked at; it holds 4096, so up to 40,000 spans a second get through.
+// How often the queue of finished spans is looked at; it holds 4096, so up to 40,000 spans a second get
+// through.
 constexpr std::chrono::milliseconds kLookInterval(100);
 constexpr std::chrono::milliseconds kSendTimeout(5'000);
 constexpr std::chrono::milliseconds kFlushTimeout(500);
@@ -83,7 +84,9 @@ Task<void> OtlpExporter::run() {
   s.tracer.enable(false);
 }
 
-void OtlpExporter::stop() { state_->stop_asked.set(); }
+void OtlpExporter::stop() {
+  state_->stop_asked.set();
+}
 
 Task<void> OtlpExporter::State::send(std::vector<SpanRecord> spans, std::chrono::milliseconds limit) {
   ClientRequest request;
@@ -95,7 +98,8 @@ Task<void> OtlpExporter::State::send(std::vector<SpanRecord> spans, std::chrono:
   std::string why;
   try {
     const auto response = co_await client->send(std::move(request), Deadline::after(limit));
-    if (response.status < 200 || response.status > 299) why = fmt::format("the collector answered {}", response.status);
+    if (response.status < 200 || response.status > 299)
+      why = fmt::format("the collector answered {}", response.status);
   } catch (const NetError& error) {
     why = error.what();
   }

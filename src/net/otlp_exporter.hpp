@@ -1,5 +1,6 @@
-// Sends finished spans to an OpenTelemetry collector: OTLP over HTTP, JSON, POST <endpoint>/v1/traces, every second or as
-// soon as 512 spans are there. A collector that fails costs the spans (counted as dropped) and one log line a minute.
+// Sends finished spans to an OpenTelemetry collector: OTLP over HTTP, JSON, POST <endpoint>/v1/traces, every
+// second or as soon as 512 spans are there. A collector that fails costs the spans (counted as dropped) and
+// one log line a minute.
 #pragma once
 
 #include <memory>

@@ -42,7 +42,9 @@ Expected<std::string> decode(std::string_view text, bool plus_is_space) {
 
 }  // namespace
 
-Expected<std::string> percent_decode(std::string_view text) { return decode(text, false); }
+Expected<std::string> percent_decode(std::string_view text) {
+  return decode(text, false);
+}
 
 std::string percent_encode(std::string_view text) {
   std::string out;

@@ -1,5 +1,5 @@
-// Percent-encoding of URLs (RFC 3986): a wrong escape, an escaped NUL and bytes that are no UTF-8 are refused, because
-// what comes out is stored and logged as text.
+// Percent-encoding of URLs (RFC 3986): a wrong escape, an escaped NUL and bytes that are no UTF-8 are
+// refused, because what comes out is stored and logged as text.
 #pragma once
 
 #include <string>

@@ -1,8 +1,7 @@
 #include "net/proxies.hpp"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
+#include <arpa/inet.h>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -15,7 +14,9 @@ namespace {
 constexpr std::array<std::uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
 constexpr unsigned kMappedBits = 96;
 
-bool is_v4(const IpBytes& ip) { return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), ip.begin()); }
+bool is_v4(const IpBytes& ip) {
+  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), ip.begin());
+}
 
 // More hops than this are not looked at; real chains have a handful.
 constexpr std::size_t kHopsMax = 32;
@@ -49,7 +50,8 @@ std::string_view forwarded_parameter(std::string_view element, std::string_view 
     auto value = cut_until(element, ';');
     if (!same_ignoring_case(trimmed(cut_until(value, '=')), name)) continue;
     value = trimmed(value);
-    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+    if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
+      value = value.substr(1, value.size() - 2);
     return value;
   }
   return {};
@@ -80,7 +82,9 @@ std::string format_ip(const IpBytes& ip) {
 Expected<TrustedProxies> TrustedProxies::parse(std::span<const std::string> blocks) {
   TrustedProxies proxies;
   for (const auto& text : blocks) {
-    const auto refused = [&] { return refuse(fmt::format("'{}' is no address or block such as 10.0.0.0/8", text)); };
+    const auto refused = [&] {
+      return refuse(fmt::format("'{}' is no address or block such as 10.0.0.0/8", text));
+    };
     std::string_view rest = text;
     const auto ip = parse_ip(trimmed(cut_until(rest, '/')));
     if (!ip) return refused();
@@ -89,7 +93,8 @@ Expected<TrustedProxies> TrustedProxies::parse(std::span<const std::string> bloc
       const auto digits = trimmed(rest);
       const unsigned offset = is_v4(*ip) ? kMappedBits : 0;
       const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
-      if (error != std::errc{} || end != digits.data() + digits.size() || bits > 128 - offset) return refused();
+      if (error != std::errc{} || end != digits.data() + digits.size() || bits > 128 - offset)
+        return refused();
       bits += offset;
     }
     proxies.blocks_.push_back({*ip, bits});
@@ -113,7 +118,8 @@ bool TrustedProxies::contains(std::string_view ip) const {
   return parsed && contains(*parsed);
 }
 
-ClientView client_view(const std::string& peer_ip, bool secure, const Headers& headers, const TrustedProxies& proxies) {
+ClientView client_view(const std::string& peer_ip, bool secure, const Headers& headers,
+                       const TrustedProxies& proxies) {
   ClientView view{peer_ip, secure};
   if (proxies.empty() || !proxies.contains(peer_ip)) return view;
 

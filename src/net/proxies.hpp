@@ -1,4 +1,5 @@
-// Who the client is when requests come through proxies. Forwarding headers are believed only from listed proxies.
+// Who the client is when requests come through proxies. Forwarding headers are believed only from listed
+// proxies.
 #pragma once
 
 #include <array>
@@ -41,9 +42,10 @@ struct ClientView {
   bool secure = false;
 };
 
-// The right-most address in X-Forwarded-For (or, without that, Forwarded) that is no listed proxy; and whether the nearest
-// proxy says https (X-Forwarded-Proto, or proto= of Forwarded). An entry that is no address ends the search at the proxy
-// that reported it: nothing to its left is believed.
-ClientView client_view(const std::string& peer_ip, bool secure, const Headers& headers, const TrustedProxies& proxies);
+// The right-most address in X-Forwarded-For (or, without that, Forwarded) that is no listed proxy; and
+// whether the nearest proxy says https (X-Forwarded-Proto, or proto= of Forwarded). An entry that is no
+// address ends the search at the proxy that reported it: nothing to its left is believed.
+ClientView client_view(const std::string& peer_ip, bool secure, const Headers& headers,
+                       const TrustedProxies& proxies);
 
 }  // namespace todoke::net

@@ -12,15 +12,16 @@ constexpr int kFullSearchMax = 8;
 constexpr std::chrono::milliseconds kRetryAfterMax = std::chrono::hours(24);
 }  // namespace
 
-RateLimiter::RateLimiter(std::string_view verb, Rate rate, bool on, const Clock& clock, metrics::Registry& registry,
-                         std::size_t keys_max)
+RateLimiter::RateLimiter(std::string_view verb, Rate rate, bool on, const Clock& clock,
+                         metrics::Registry& registry, std::size_t keys_max)
     : rate_(rate),
       on_(on),
       keys_max_(keys_max),
       clock_(clock),
       limited_(registry.counters("todoke_rate_limited_total", "Requests refused by a rate limit.", {"verb"})
                    .with({std::string(verb)})) {
-  if (rate.per_second <= 0 || rate.burst <= 0 || keys_max == 0) throw std::invalid_argument("a rate must be positive");
+  if (rate.per_second <= 0 || rate.burst <= 0 || keys_max == 0)
+    throw std::invalid_argument("a rate must be positive");
 }
 
 RateLimiter::Verdict RateLimiter::take(std::string_view key, double cost) {

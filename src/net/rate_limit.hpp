@@ -1,6 +1,7 @@
-// Rate limits: a token bucket for each key (an address, a public key). Pure: time comes from the clock that is given.
-// Bounded: at most `keys_max` buckets. A full bucket is the same as none, so full ones go first when room is needed, then
-// the least recently used. Thread-safe; a call takes one lock for less than a microsecond.
+// Rate limits: a token bucket for each key (an address, a public key). Pure: time comes from the clock that
+// is given. Bounded: at most `keys_max` buckets. A full bucket is the same as none, so full ones go first
+// when room is needed, then the least recently used. Thread-safe; a call takes one lock for less than a
+// microsecond.
 #pragma once
 
 #include <chrono>
@@ -24,7 +25,8 @@ class RateLimiter {
  public:
   static constexpr std::size_t kKeysMaxDefault = 100'000;  // about 20 MB
 
-  // `verb` is what is limited: the label of todoke_rate_limited_total. `on` false allows everything and keeps nothing.
+  // `verb` is what is limited: the label of todoke_rate_limited_total. `on` false allows everything and keeps
+  // nothing.
   RateLimiter(std::string_view verb, Rate rate, bool on, const Clock& clock, metrics::Registry& registry,
               std::size_t keys_max = kKeysMaxDefault);
 

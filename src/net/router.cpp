@@ -50,9 +50,13 @@ std::vector<std::string_view> split_path(std::string_view path) {
   return segments;
 }
 
-std::string join(const std::set<std::string_view>& methods) { return fmt::format("{}", fmt::join(methods, ", ")); }
+std::string join(const std::set<std::string_view>& methods) {
+  return fmt::format("{}", fmt::join(methods, ", "));
+}
 
-Response malformed(std::string_view message) { return error_response(400, "BAD_REQUEST", message); }
+Response malformed(std::string_view message) {
+  return error_response(400, "BAD_REQUEST", message);
+}
 
 }  // namespace
 
@@ -63,7 +67,8 @@ struct Router::Node {
 
   // Every node whose pattern matches, the strongest first.
   void find(std::span<const std::string> segments, std::vector<std::string>& values,
-            const std::function<bool(const Node&, const std::vector<std::string>&)>& visit, bool& done) const {
+            const std::function<bool(const Node&, const std::vector<std::string>&)>& visit,
+            bool& done) const {
     if (segments.empty()) {
       if (!routes.empty()) done = visit(*this, values);
       return;
@@ -89,7 +94,8 @@ struct Router::Node {
   }
 
   [[nodiscard]] const Route* websocket() const {
-    const auto found = std::find_if(routes.begin(), routes.end(), [](const Route* r) { return r->is_websocket(); });
+    const auto found =
+        std::find_if(routes.begin(), routes.end(), [](const Route* r) { return r->is_websocket(); });
     return found == routes.end() ? nullptr : *found;
   }
 };
@@ -119,14 +125,16 @@ void Router::add_websocket(std::string_view pattern, WsHandlerFactory factory, W
   route->make_ws_handler = std::move(factory);
   route->ws_options = options;
   auto& node = node_of(*route);
-  if (node.websocket() != nullptr) throw std::logic_error(fmt::format("websocket route {} is there already", pattern));
+  if (node.websocket() != nullptr)
+    throw std::logic_error(fmt::format("websocket route {} is there already", pattern));
   route->index = routes_.size();
   node.routes.push_back(route.get());
   routes_.push_back(std::move(route));
 }
 
 Router::Node& Router::node_of(Route& route) {
-  if (!route.pattern.starts_with('/')) throw std::logic_error("a pattern starts with a slash: " + route.pattern);
+  if (!route.pattern.starts_with('/'))
+    throw std::logic_error("a pattern starts with a slash: " + route.pattern);
   auto* node = root_.get();
   for (const auto segment : split_path(route.pattern)) {
     const bool is_parameter = segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
@@ -204,7 +212,8 @@ RouteMatch Router::match(Request& request) const {
     details.begin_object().key("allowed").begin_array();
     for (const auto method : allowed) details.value(method);
     details.end_array().end_object();
-    result.answer = error_response(405, "METHOD_NOT_ALLOWED", "this path does not take this method", details.text());
+    result.answer =
+        error_response(405, "METHOD_NOT_ALLOWED", "this path does not take this method", details.text());
   }
   result.answer.headers.add("Allow", join(allowed));
   return result;

@@ -1,8 +1,8 @@
 // Which handler answers which request.
 //
-// A pattern is a path of segments, `{name}` stands for any one segment: /do/order/{key}. A literal segment is stronger than a
-// parameter. Paths are strict: /a/ is not /a. Segments are percent-decoded one by one, so an escaped slash inside a parameter
-// stays inside it. HEAD is answered by GET, OPTIONS with what is allowed.
+// A pattern is a path of segments, `{name}` stands for any one segment: /do/order/{key}. A literal segment is
+// stronger than a parameter. Paths are strict: /a/ is not /a. Segments are percent-decoded one by one, so an
+// escaped slash inside a parameter stays inside it. HEAD is answered by GET, OPTIONS with what is allowed.
 //
 // Filled before the server starts, immutable afterwards, shared by all threads.
 #pragma once

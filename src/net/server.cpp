@@ -32,8 +32,9 @@ struct Lane {
   std::unordered_set<std::shared_ptr<Connection>> connections;
 };
 
-// What runs on the workers. Everything but the reading of the counts happens on the server's executor: a worker that is done
-// posts there and gives its reference away, so the signal is never touched or destroyed on another thread.
+// What runs on the workers. Everything but the reading of the counts happens on the server's executor: a
+// worker that is done posts there and gives its reference away, so the signal is never touched or destroyed
+// on another thread.
 struct Census {
   explicit Census(const Executor& executor) : empty(executor) {}
   [[nodiscard]] bool is_empty() const { return connections == 0 && refusals == 0; }
@@ -42,7 +43,7 @@ struct Census {
   Signal empty;
 };
 
-void leave(std::shared_ptr<Census> census, std::atomic<std::size_t> Census::*count) {
+void leave(std::shared_ptr<Census> census, std::atomic<std::size_t> Census::* count) {
   const Executor executor = census->empty.executor();
   asio::post(executor, [census = std::move(census), count] {
     --((*census).*count);
@@ -50,8 +51,8 @@ void leave(std::shared_ptr<Census> census, std::atomic<std::size_t> Census::*cou
   });
 }
 
-Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerContext> context, UniqueFd socket,
-                            std::string peer_ip, TlsContextPtr tls) {
+Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerContext> context,
+                            UniqueFd socket, std::string peer_ip, TlsContextPtr tls) {
   std::shared_ptr<TlsTransport> secure;
   std::shared_ptr<Transport> transport;
   if (tls) {
@@ -72,12 +73,14 @@ Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerCo
   if (failure) std::rethrow_exception(failure);
 }
 
-// Says 503 and waits a moment for the client to hang up: closing at once would make its kernel drop the answer.
+// Says 503 and waits a moment for the client to hang up: closing at once would make its kernel drop the
+// answer.
 Task<void> turn_away(Executor executor, UniqueFd socket, std::string peer_ip) {
   auto transport = make_plain_transport(executor, std::move(socket), std::move(peer_ip));
   Watchdog watchdog(executor, [transport] { transport->close(); });
   watchdog.arm(kRefusalTimeout);
-  auto response = error_response(503, "TOO_MANY_CONNECTIONS", "the server has no room for another connection");
+  auto response =
+      error_response(503, "TOO_MANY_CONNECTIONS", "the server has no room for another connection");
   response.headers.add("Retry-After", "1");
   const auto head = response_head(response, {{}, false, false});
   const std::array<std::string_view, 2> parts{head, response.body};
@@ -133,20 +136,23 @@ struct HttpServer::State {
   SteadyTime complained_at{};
 };
 
-HttpServer::HttpServer(ServerConfig config, Executor executor, std::vector<Executor> workers, metrics::Registry& registry,
-                       Tracer* tracer) {
+HttpServer::HttpServer(ServerConfig config, Executor executor, std::vector<Executor> workers,
+                       metrics::Registry& registry, Tracer* tracer) {
   if (!config.router || workers.empty()) throw std::logic_error("an HTTP server needs a router and a worker");
   state_ = std::make_unique<State>(std::move(config), std::move(executor), workers, registry, tracer);
 }
 
 HttpServer::~HttpServer() = default;
 
-std::string_view HttpServer::name() const { return state_->service_name; }
+std::string_view HttpServer::name() const {
+  return state_->service_name;
+}
 
 Expected<void> HttpServer::validate() const {
   const auto& config = state_->config;
   if (auto address = parse_host_port(config.listen); !address) return tl::unexpected(address.error());
-  if (auto proxies = TrustedProxies::parse(config.trusted_proxies); !proxies) return tl::unexpected(proxies.error());
+  if (auto proxies = TrustedProxies::parse(config.trusted_proxies); !proxies)
+    return tl::unexpected(proxies.error());
   if (config.tls_cert.empty() != config.tls_key.empty()) {
     return refuse("a certificate needs a key and a key needs a certificate: set both or none");
   }
@@ -160,8 +166,8 @@ Task<void> HttpServer::bind() {
   auto& s = *state_;
   if (auto valid = validate(); !valid) throw UserError(valid.error().message);
   s.tls = s.config.tls_cert.empty() ? nullptr : make_server_tls(s.config.tls_cert, s.config.tls_key).value();
-  s.context = std::make_shared<ServerContext>(s.config, TrustedProxies::parse(s.config.trusted_proxies).value(), s.registry,
-                                              s.tracer);
+  s.context = std::make_shared<ServerContext>(
+      s.config, TrustedProxies::parse(s.config.trusted_proxies).value(), s.registry, s.tracer);
   s.listener.reset();
   const auto where = parse_host_port(s.config.listen).value();
   const auto addresses = co_await resolve(where, kResolveTimeout);
@@ -209,9 +215,15 @@ Expected<void> HttpServer::reload() {
   return {};
 }
 
-std::string HttpServer::address() const { return state_->listener->bound().text(); }
-std::uint16_t HttpServer::port() const { return state_->listener->bound().port(); }
-std::size_t HttpServer::connections() const { return state_->census->connections; }
+std::string HttpServer::address() const {
+  return state_->listener->bound().text();
+}
+std::uint16_t HttpServer::port() const {
+  return state_->listener->bound().port();
+}
+std::size_t HttpServer::connections() const {
+  return state_->census->connections;
+}
 
 Task<void> HttpServer::State::accept_until_stopped() {
   while (!stop_asked.is_set()) {
@@ -235,13 +247,16 @@ void HttpServer::State::complain_about_files() {
 
 void HttpServer::State::admit(AcceptedSocket accepted) {
   const auto lane = lanes[next_lane++ % lanes.size()];
-  if (census->connections >= config.limits.connections_max) return turn_away_or_close(std::move(accepted), lane->executor);
+  if (census->connections >= config.limits.connections_max)
+    return turn_away_or_close(std::move(accepted), lane->executor);
   ++census->connections;
   context->metrics.connections.add(1);
   spawn(lane->executor,
         serve_connection(lane, context, std::move(accepted.socket), std::move(accepted.peer_ip), tls),
         [c = census, ctx = context](const std::exception_ptr& error) mutable {
-          if (error) log::error("http", "connection failed", {{"listener", ctx->listener}, {"error", describe(error)}});
+          if (error)
+            log::error("http", "connection failed",
+                       {{"listener", ctx->listener}, {"error", describe(error)}});
           ctx->metrics.connections.add(-1);
           leave(std::move(c), &Census::connections);
         });
@@ -277,10 +292,12 @@ Task<void> HttpServer::State::drain() {
   while (!census->is_empty()) {
     census->empty.reset();
     const auto left = cut_at - std::chrono::steady_clock::now();
-    const auto limit = was_cut ? SteadyTime::duration(kStragglerComplaintInterval) : std::max(left, SteadyTime::duration(0));
+    const auto limit =
+        was_cut ? SteadyTime::duration(kStragglerComplaintInterval) : std::max(left, SteadyTime::duration(0));
     const bool empty = co_await census->empty.wait_for(limit);
     if (empty) continue;
-    log::warning("http", was_cut ? "still waiting for handlers to end" : "connections cut: they did not end in time",
+    log::warning("http",
+                 was_cut ? "still waiting for handlers to end" : "connections cut: they did not end in time",
                  {{"listener", config.name}, {"connections", census->connections.load()}});
     was_cut = true;
     on_every_connection(&Connection::cut);

@@ -1,13 +1,15 @@
 // An HTTP/1.1 server with WebSocket upgrades, on one address.
 //
-// Connections are spread round-robin over the workers and each stays on its own. Requests of a connection are answered one
-// after the other, in order (pipelining). Everything a peer can make the server wait for has a limit (ServerLimits).
+// Connections are spread round-robin over the workers and each stays on its own. Requests of a connection are
+// answered one after the other, in order (pipelining). Everything a peer can make the server wait for has a
+// limit (ServerLimits).
 //
-// A handler that is over its deadline is not interrupted: the client gets 503 DEADLINE_EXCEEDED and the connection ends; what
-// the handler returns later is dropped. So handlers must bound their own waits, as every query does; run() waits for them.
+// A handler that is over its deadline is not interrupted: the client gets 503 DEADLINE_EXCEEDED and the
+// connection ends; what the handler returns later is dropped. So handlers must bound their own waits, as
+// every query does; run() waits for them.
 //
-// stop(): no new connections; idle ones are closed, requests under way are answered with `Connection: close`, WebSockets get
-// close 1001. What is left after drain_timeout is cut.
+// stop(): no new connections; idle ones are closed, requests under way are answered with `Connection: close`,
+// WebSockets get close 1001. What is left after drain_timeout is cut.
 #pragma once
 
 #include <chrono>
@@ -26,7 +28,8 @@ namespace todoke::net {
 struct ServerLimits {
   std::size_t connections_max = 10'000;  // over it: 503 and close
   std::size_t body_bytes_max = 1024 * 1024;
-  std::chrono::milliseconds header_timeout{10'000};   // from a request's first byte to the end of its header; TLS handshake
+  std::chrono::milliseconds header_timeout{
+      10'000};  // from a request's first byte to the end of its header; TLS handshake
   std::chrono::milliseconds body_timeout{30'000};     // for the whole body
   std::chrono::milliseconds idle_timeout{75'000};     // between requests
   std::chrono::milliseconds request_timeout{30'000};  // for the handler
@@ -46,16 +49,16 @@ struct ServerConfig {
 
 class HttpServer final : public Service {
  public:
-  // `executor` is where start(), run(), stop() and reload() are called; it accepts. Each of `workers` must run its work on
-  // one thread at a time. `tracer` may be null.
-  HttpServer(ServerConfig config, Executor executor, std::vector<Executor> workers, metrics::Registry& registry,
-             Tracer* tracer = nullptr);
+  // `executor` is where start(), run(), stop() and reload() are called; it accepts. Each of `workers` must
+  // run its work on one thread at a time. `tracer` may be null.
+  HttpServer(ServerConfig config, Executor executor, std::vector<Executor> workers,
+             metrics::Registry& registry, Tracer* tracer = nullptr);
   ~HttpServer() override;
 
   [[nodiscard]] std::string_view name() const override;
   [[nodiscard]] Expected<void> validate() const override;
-  // Takes the address before start() does: an address in use is told early (UserError), and address() is known. Who
-  // connects before start() waits in the queue of the listener.
+  // Takes the address before start() does: an address in use is told early (UserError), and address() is
+  // known. Who connects before start() waits in the queue of the listener.
   Task<void> bind();
   Task<void> start() override;
   Task<void> run() override;

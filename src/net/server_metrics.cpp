@@ -15,13 +15,15 @@ constexpr std::size_t kSecondsSeriesMax = 256;
 
 std::size_t method_index(std::string_view method) {
   const auto found = std::find(kMethodNames.begin(), kMethodNames.end(), method);
-  return found == kMethodNames.end() ? kMethodNames.size() - 1 : static_cast<std::size_t>(found - kMethodNames.begin());
+  return found == kMethodNames.end() ? kMethodNames.size() - 1
+                                     : static_cast<std::size_t>(found - kMethodNames.begin());
 }
 }  // namespace
 
 ServerMetrics::ServerMetrics(metrics::Registry& registry, std::string listener, const Router& router)
-    : connections(registry.gauges("todoke_http_connections", "Open connections, WebSockets included.", {"listener"})
-                      .with({listener})),
+    : connections(
+          registry.gauges("todoke_http_connections", "Open connections, WebSockets included.", {"listener"})
+              .with({listener})),
       listener_(std::move(listener)),
       requests_(registry.counters("todoke_http_requests_total", "Answered HTTP requests.",
                                   {"listener", "route", "method", "status"}, kRequestSeriesMax)),
@@ -51,6 +53,8 @@ void ServerMetrics::count(const Route* route, std::string_view method, int statu
   series.seconds->observe(seconds);
 }
 
-void ServerMetrics::refused(std::string_view reason) { refused_.with({listener_, std::string(reason)}).add(); }
+void ServerMetrics::refused(std::string_view reason) {
+  refused_.with({listener_, std::string(reason)}).add();
+}
 
 }  // namespace todoke::net

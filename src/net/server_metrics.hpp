@@ -1,4 +1,5 @@
-// What a listener counts. Label sets are bounded: routes are patterns, methods a fixed list, statuses their class.
+// What a listener counts. Label sets are bounded: routes are patterns, methods a fixed list, statuses their
+// class.
 #pragma once
 
 #include <array>
@@ -16,7 +17,8 @@ class ServerMetrics {
  public:
   ServerMetrics(metrics::Registry& registry, std::string listener, const Router& router);
 
-  // `route` null: none matched. Series are looked up once and kept, so counting a request takes no lock. Thread-safe.
+  // `route` null: none matched. Series are looked up once and kept, so counting a request takes no lock.
+  // Thread-safe.
   void count(const Route* route, std::string_view method, int status, double seconds);
   void refused(std::string_view reason);
 

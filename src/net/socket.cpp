@@ -1,13 +1,12 @@
 #include "net/socket.hpp"
 
 #include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <unistd.h>
-
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <unistd.h>
 
 #include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
@@ -109,7 +108,8 @@ std::vector<SocketAddress> look_up(const HostPort& where, int flags) {
 
 bool is_numeric(const std::string& host) {
   in6_addr parsed{};
-  return ::inet_pton(AF_INET, host.c_str(), &parsed) == 1 || ::inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
+  return ::inet_pton(AF_INET, host.c_str(), &parsed) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), &parsed) == 1;
 }
 
 using Found = std::shared_ptr<std::vector<SocketAddress>>;

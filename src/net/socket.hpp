@@ -1,11 +1,10 @@
 // Addresses and bare sockets, without Asio: what listener, connector and transports share.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <sys/socket.h>
 #include <utility>
 #include <vector>
 
@@ -71,8 +70,9 @@ SocketAddress local_address(int fd);
 // At most this many addresses of a name are used; more would only spread one deadline thinner.
 inline constexpr std::size_t kAddressesMax = 8;
 
-// The addresses of a name, at least one, in the resolver's order. Addresses in digits are parsed at once; names go to the
-// system's resolver on the pool for blocking calls, and the caller stops waiting after `limit`. Throws NetError.
+// The addresses of a name, at least one, in the resolver's order. Addresses in digits are parsed at once;
+// names go to the system's resolver on the pool for blocking calls, and the caller stops waiting after
+// `limit`. Throws NetError.
 Task<std::vector<SocketAddress>> resolve(HostPort where, std::chrono::nanoseconds limit);
 
 }  // namespace todoke::net

@@ -5,7 +5,9 @@
 
 namespace todoke::net {
 
-constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+constexpr char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 constexpr bool same_ignoring_case(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;

@@ -1,14 +1,13 @@
 #include "net/transport_plain.hpp"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -108,7 +107,8 @@ class PlainTransport final : public SocketTransport {
 
 }  // namespace
 
-std::shared_ptr<SocketTransport> make_plain_transport(const Executor& executor, UniqueFd socket, std::string peer_ip) {
+std::shared_ptr<SocketTransport> make_plain_transport(const Executor& executor, UniqueFd socket,
+                                                      std::string peer_ip) {
   return std::make_shared<PlainTransport>(executor, std::move(socket), std::move(peer_ip));
 }
 

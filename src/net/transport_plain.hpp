@@ -1,5 +1,5 @@
-// Transport over plain TCP. Writing tries one gathered sendmsg at once and waits only when the socket is full: a small
-// answer costs one system call and no turn of the event loop.
+// Transport over plain TCP. Writing tries one gathered sendmsg at once and waits only when the socket is
+// full: a small answer costs one system call and no turn of the event loop.
 #pragma once
 
 #include "net/socket.hpp"
@@ -8,6 +8,7 @@
 namespace todoke::net {
 
 // `socket` must be connected. It is made non-blocking and gets TCP_NODELAY.
-std::shared_ptr<SocketTransport> make_plain_transport(const Executor& executor, UniqueFd socket, std::string peer_ip);
+std::shared_ptr<SocketTransport> make_plain_transport(const Executor& executor, UniqueFd socket,
+                                                      std::string peer_ip);
 
 }  // namespace todoke::net

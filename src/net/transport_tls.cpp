@@ -38,7 +38,8 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_length, 
                     unsigned int in_length, void*) {
   static constexpr unsigned char kProtocols[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
   unsigned char* chosen = nullptr;
-  const int result = SSL_select_next_proto(&chosen, out_length, kProtocols, sizeof(kProtocols), in, in_length);
+  const int result =
+      SSL_select_next_proto(&chosen, out_length, kProtocols, sizeof(kProtocols), in, in_length);
   if (result != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_NOACK;
   *out = chosen;
   return SSL_TLSEXT_ERR_OK;
@@ -120,7 +121,9 @@ class TlsStream final : public TlsTransport {
 
   [[nodiscard]] const std::string& peer_ip() const override { return peer_ip_; }
   [[nodiscard]] bool secure() const override { return true; }
-  [[nodiscard]] Executor executor() const override { return const_cast<TlsStream*>(this)->stream_.get_executor(); }
+  [[nodiscard]] Executor executor() const override {
+    return const_cast<TlsStream*>(this)->stream_.get_executor();
+  }
   [[nodiscard]] std::uint64_t bytes_sent() const override { return bytes_sent_; }
 
   // Unread bytes are no sign of a bad connection here: TLS 1.3 sends session tickets at any time.
@@ -137,7 +140,8 @@ class TlsStream final : public TlsTransport {
     // Counted before: how much of a failed write left the machine is not known.
     bytes_sent_ += block.size();
     error_code error;
-    co_await asio::async_write(stream_, asio::buffer(block), asio::redirect_error(asio::use_awaitable, error));
+    co_await asio::async_write(stream_, asio::buffer(block),
+                               asio::redirect_error(asio::use_awaitable, error));
     if (error) throw NetError("write: " + error.message());
   }
 
@@ -175,16 +179,17 @@ Expected<TlsContextPtr> make_client_tls(const std::string& ca_path, bool verify_
   return tls;
 }
 
-std::shared_ptr<TlsTransport> make_tls_server_transport(const Executor& executor, UniqueFd socket, std::string peer_ip,
-                                                        TlsContextPtr context) {
+std::shared_ptr<TlsTransport> make_tls_server_transport(const Executor& executor, UniqueFd socket,
+                                                        std::string peer_ip, TlsContextPtr context) {
   return std::make_shared<TlsStream>(executor, std::move(socket), std::move(peer_ip), std::move(context),
                                      ssl::stream_base::server);
 }
 
-std::shared_ptr<TlsTransport> make_tls_client_transport(const Executor& executor, UniqueFd socket, std::string peer_ip,
-                                                        TlsContextPtr context, const std::string& host) {
-  auto stream = std::make_shared<TlsStream>(executor, std::move(socket), std::move(peer_ip), std::move(context),
-                                            ssl::stream_base::client);
+std::shared_ptr<TlsTransport> make_tls_client_transport(const Executor& executor, UniqueFd socket,
+                                                        std::string peer_ip, TlsContextPtr context,
+                                                        const std::string& host) {
+  auto stream = std::make_shared<TlsStream>(executor, std::move(socket), std::move(peer_ip),
+                                            std::move(context), ssl::stream_base::client);
   stream->expect_host(host);
   return stream;
 }

@@ -11,15 +11,16 @@
 
 namespace todoke::net {
 
-// Certificates and settings, shared by connections; immutable, so a reload makes a new one and connections under way keep
-// theirs.
+// Certificates and settings, shared by connections; immutable, so a reload makes a new one and connections
+// under way keep theirs.
 class TlsContext;
 using TlsContextPtr = std::shared_ptr<TlsContext>;
 
-// `cert_path`: PEM, the server's certificate first, then the chain. Refused when a file can't be read, or when the key does
-// not belong to the certificate.
+// `cert_path`: PEM, the server's certificate first, then the chain. Refused when a file can't be read, or
+// when the key does not belong to the certificate.
 Expected<TlsContextPtr> make_server_tls(const std::string& cert_path, const std::string& key_path);
-// `ca_path` empty: the system's authorities. `verify_peer` false accepts any certificate: for tests and probes.
+// `ca_path` empty: the system's authorities. `verify_peer` false accepts any certificate: for tests and
+// probes.
 Expected<TlsContextPtr> make_client_tls(const std::string& ca_path, bool verify_peer);
 
 class TlsTransport : public SocketTransport {
@@ -28,10 +29,11 @@ class TlsTransport : public SocketTransport {
   virtual Task<void> handshake() = 0;
 };
 
-std::shared_ptr<TlsTransport> make_tls_server_transport(const Executor& executor, UniqueFd socket, std::string peer_ip,
-                                                        TlsContextPtr context);
+std::shared_ptr<TlsTransport> make_tls_server_transport(const Executor& executor, UniqueFd socket,
+                                                        std::string peer_ip, TlsContextPtr context);
 // `host`: the name or address that the certificate must be for; a name is sent as SNI.
-std::shared_ptr<TlsTransport> make_tls_client_transport(const Executor& executor, UniqueFd socket, std::string peer_ip,
-                                                        TlsContextPtr context, const std::string& host);
+std::shared_ptr<TlsTransport> make_tls_client_transport(const Executor& executor, UniqueFd socket,
+                                                        std::string peer_ip, TlsContextPtr context,
+                                                        const std::string& host);
 
 }  // namespace todoke::net

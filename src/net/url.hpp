@@ -11,8 +11,8 @@ namespace todoke::net {
 
 struct Url {
   bool secure = false;
-  std::string host;         // lower case; an IPv6 address without its brackets
-  std::uint16_t port = 80;  // that of the scheme when the URL names none
+  std::string host;          // lower case; an IPv6 address without its brackets
+  std::uint16_t port = 80;   // that of the scheme when the URL names none
   std::string target = "/";  // path and query, as they are sent
 
   // As in the Host header: without the port where it is the scheme's own.

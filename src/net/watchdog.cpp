@@ -50,6 +50,8 @@ void Watchdog::arm(std::chrono::nanoseconds limit) {
   if (state_->due < state_->waits_for) state_->wait_until(state_->due);
 }
 
-void Watchdog::disarm() { state_->due = kNever; }
+void Watchdog::disarm() {
+  state_->due = kNever;
+}
 
 }  // namespace todoke::net

@@ -1,8 +1,7 @@
-// The one way to time out an operation on a connection: arm it before, disarm it (or arm it anew) after; when the time is
-// up it barks, and the bark closes the transport.
-// Cheap to arm again: the timer behind it moves only when the new end is earlier than the one it waits for already, so a
-// busy keep-alive connection sets a timer once in many requests.
-// Not thread-safe: one executor. Destroying it disarms it.
+// The one way to time out an operation on a connection: arm it before, disarm it (or arm it anew) after; when
+// the time is up it barks, and the bark closes the transport. Cheap to arm again: the timer behind it moves
+// only when the new end is earlier than the one it waits for already, so a busy keep-alive connection sets a
+// timer once in many requests. Not thread-safe: one executor. Destroying it disarms it.
 #pragma once
 
 #include <functional>

@@ -83,12 +83,12 @@ class Random {
   // `text` as some JSON string that means it.
   std::string quoted(std::string_view text) {
     std::string out = "\"";
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const auto byte = static_cast<unsigned char>(text[i]);
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
       const auto shorts = "\"\\/\n\r\t\b\f"s;
-      const auto at = shorts.find(text[i]);
+      const auto at = shorts.find(c);
       if (at != std::string::npos && below(4) != 0) {
-        if (text[i] == '/' && below(2) == 0) {
+        if (c == '/' && below(2) == 0) {
           out.push_back('/');
         } else {
           out.push_back('\\');
@@ -97,13 +97,17 @@ class Random {
       } else if (byte < 0x20 || byte == '"' || byte == '\\' || (byte < 0x80 && below(8) == 0)) {
         out += below(2) == 0 ? fmt::format("\\u{:04x}", byte) : fmt::format("\\u{:04X}", byte);
       } else {
-        out.push_back(text[i]);
+        out.push_back(c);
       }
     }
     return out + "\"";
   }
 
-  std::string space() { return std::string(below(12) == 0 ? below(3) : 0, ' '); }
+  std::string space() {
+    std::string out;
+    if (below(12) == 0) out.resize(below(3), ' ');
+    return out;
+  }
 
  private:
   std::mt19937_64 engine_;

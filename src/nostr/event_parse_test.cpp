@@ -14,7 +14,7 @@ using test::tags_of;
 
 const Event& sample() {
   static const auto event = test::event_with(
-      1, {{"e", test::kHexA}, {}, {"t", test::kTopic, "x", ""}, {"d"}, {"q", "a\"b\n"}}, "hi \\ 届け");
+      1, {{"e", test::kHexA}, {}, {"t", test::kTopic, "x", ""}, {"d"}, {"q", "a\"b\n"}}, R"(hi \ 届け)");
   return event;
 }
 
@@ -37,7 +37,7 @@ TEST(EventParse, ReadsAllMembers) {
   expect_same(event, sample());
   EXPECT_EQ(tags_of(event),
             (Tags{{"e", test::kHexA}, {}, {"t", test::kTopic, "x", ""}, {"d"}, {"q", "a\"b\n"}}));
-  EXPECT_EQ(event.content(), "hi \\ 届け");
+  EXPECT_EQ(event.content(), R"(hi \ 届け)");
   EXPECT_EQ(event.tag_count(), 5U);
 }
 
@@ -56,7 +56,7 @@ TEST(EventParse, KeepsCompactCanonicalTextAsItWasReceived) {
   const auto text = json();
   EXPECT_EQ(parsed(text).json(), text);
   // Another order of the members is compact as well.
-  const auto sig = "\"sig\":\"" + sample().sig().hex() + "\"";
+  const auto sig = R"("sig":")" + sample().sig().hex() + R"(")";
   const auto moved = "{" + sig + "," + replaced(text.substr(1), "," + sig, "");
   EXPECT_EQ(parsed(moved).json(), moved);
   EXPECT_EQ(compute_id(parsed(moved)), sample().id());
@@ -64,7 +64,6 @@ TEST(EventParse, KeepsCompactCanonicalTextAsItWasReceived) {
 
 TEST(EventParse, WritesAnewWhatIsNotCompactOrNotCanonical) {
   const auto text = json();
-  const auto created = std::to_string(test::kNow);
   for (const auto& other :
        {" " + text + "\n", replaced(text, ":[", ": ["), replaced(text, ",", " ,"), replaced(text, "}", "\t}"),
         replaced(text, "届け", R"(\u5c4a\u3051)"), replaced(text, "hi", R"(\u0068i)"),
@@ -101,7 +100,7 @@ TEST(EventParse, RefusesWhatIsNotExactlyAnEvent) {
   const auto text = json();
   const auto id = sample().id().hex();
   const auto sig = sample().sig().hex();
-  const auto created = "\"created_at\":" + std::to_string(test::kNow);
+  const auto created = R"("created_at":)" + std::to_string(test::kNow);
   struct Case {
     std::string text;
     std::string_view refusal;
@@ -120,39 +119,39 @@ TEST(EventParse, RefusesWhatIsNotExactlyAnEvent) {
       {replaced(text, id, upper(id)), bad_id},
       {replaced(text, id, "0x" + id.substr(2)), bad_id},
       {replaced(text, id, id.substr(1)), bad_id},
-      {replaced(text, "\"" + id + "\"", "null"), bad_id},
+      {replaced(text, R"(")" + id + R"(")", "null"), bad_id},
       {replaced(text, sample().pubkey().hex(), upper(sample().pubkey().hex())),
        "invalid: pubkey must be 64 lower-case hex digits"},
       {replaced(text, sig, sig.substr(2)), "invalid: sig must be 128 lower-case hex digits"},
-      {replaced(text, created, "\"created_at\":1.0"), bad_time},
-      {replaced(text, created, "\"created_at\":1e+10"), bad_time},
-      {replaced(text, created, "\"created_at\":\"1\""), bad_time},
-      {replaced(text, created, "\"created_at\":9223372036854775808"), bad_time},
-      {replaced(text, created, "\"created_at\":-9223372036854775809"), bad_time},
-      {replaced(text, created, "\"created_at\":1e999"), bad_time},
-      {replaced(text, created, "\"created_at\":true"), bad_time},
-      {replaced(text, "\"kind\":1", "\"kind\":65536"), bad_kind},
-      {replaced(text, "\"kind\":1", "\"kind\":70000"), bad_kind},
-      {replaced(text, "\"kind\":1", "\"kind\":-1"), bad_kind},
-      {replaced(text, "\"kind\":1", "\"kind\":1.5"), bad_kind},
-      {replaced(text, "\"kind\":1", "\"kind\":\"1\""), bad_kind},
-      {replaced(text, "[\"d\"]", "\"d\""), bad_tags},
-      {replaced(text, "[\"d\"]", "[1]"), bad_tags},
-      {replaced(text, "[\"d\"]", "[null]"), bad_tags},
-      {replaced(text, "[\"d\"]", "[[\"d\"]]"), bad_tags},
-      {replaced(text, "[\"d\"]", "{}"), bad_tags},
+      {replaced(text, created, R"("created_at":1.0)"), bad_time},
+      {replaced(text, created, R"("created_at":1e+10)"), bad_time},
+      {replaced(text, created, R"("created_at":"1")"), bad_time},
+      {replaced(text, created, R"("created_at":9223372036854775808)"), bad_time},
+      {replaced(text, created, R"("created_at":-9223372036854775809)"), bad_time},
+      {replaced(text, created, R"("created_at":1e999)"), bad_time},
+      {replaced(text, created, R"("created_at":true)"), bad_time},
+      {replaced(text, R"("kind":1)", R"("kind":65536)"), bad_kind},
+      {replaced(text, R"("kind":1)", R"("kind":70000)"), bad_kind},
+      {replaced(text, R"("kind":1)", R"("kind":-1)"), bad_kind},
+      {replaced(text, R"("kind":1)", R"("kind":1.5)"), bad_kind},
+      {replaced(text, R"("kind":1)", R"("kind":"1")"), bad_kind},
+      {replaced(text, R"(["d"])", R"("d")"), bad_tags},
+      {replaced(text, R"(["d"])", "[1]"), bad_tags},
+      {replaced(text, R"(["d"])", "[null]"), bad_tags},
+      {replaced(text, R"(["d"])", R"([["d"]])"), bad_tags},
+      {replaced(text, R"(["d"])", "{}"), bad_tags},
       {replaced(text, sample().tags_json(), "{}"), bad_tags},
       {replaced(text, sample().content_json(), "17"), "invalid: content must be a string"},
       {replaced(text, "hi", R"(\ud83d)"), lone},
       {replaced(text, "hi", R"(\ude00)"), lone},
       {replaced(text, "\"d\"", R"("\ud83dx")"), lone},
-      {replaced(text, "\"kind\":1,", ""), "invalid: missing event member"},
+      {replaced(text, R"("kind":1,)", ""), "invalid: missing event member"},
       {"{}", "invalid: missing event member"},
-      {replaced(text, "{", "{\"kind\":1,"), "invalid: duplicate event member"},
-      {replaced(text, "{", "{\"\\u006bind\":1,"), "invalid: duplicate event member"},
+      {replaced(text, "{", R"({"kind":1,)"), "invalid: duplicate event member"},
+      {replaced(text, "{", R"({"\u006bind":1,)"), "invalid: duplicate event member"},
       {"[]", "invalid: event must be an object"},
       {"17", "invalid: event must be an object"},
-      {"\"x\"", "invalid: event must be an object"},
+      {R"("x")", "invalid: event must be an object"},
       {text + "x", not_json},
       {text + "}", not_json},
       {text + text, not_json},
@@ -169,23 +168,23 @@ TEST(EventParse, RefusesWhatIsNotExactlyAnEvent) {
       {replaced(text, "hi", std::string(1, '\0')), not_json},
       {replaced(text, "hi", R"(\x)"), not_json},
       {replaced(text, "hi", R"(\u12)"), not_json},
-      {replaced(text, "\"kind\":1", "\"kind\":01"), not_json},
-      {replaced(text, "\"kind\":1", "\"kind\":1 2"), not_json},
-      {replaced(text, "\"kind\":1", "\"kind\":+1"), not_json},
-      {replaced(text, "\"kind\":1", "\"kind\" 1"), not_json},
-      {replaced(text, "\"kind\":1", "kind:1"), not_json},
-      {replaced(text, ",\"kind\"", ",,\"kind\""), not_json},
-      {replaced(text, ",\"kind\"", " \"kind\""), not_json},
-      {replaced(text, "[\"d\"]", "[\"d\",]"), not_json},
-      {replaced(text, "[\"d\"]", "[\"d\"}"), not_json},
-      {replaced(text, "{", "{\"extra\":[1,],"), not_json},
-      {replaced(text, "{", "{\"extra\":tru,"), not_json},
-      {replaced(text, "{", "{\"extra\":\"a\":1,"), not_json},
-      {replaced(text, "{", "{\"ex\\xtra\":1,"), not_json},
-      {replaced(text, "{", "{\"extra\":\"\\q\","), not_json},
-      {replaced(text, "{", "{\"extra\":-,"), not_json},
-      {replaced(text, "{", "{\"extra\":1.,"), not_json},
-      {replaced(text, "{", "{\"extra\":{\"a\":1,},"), not_json},
+      {replaced(text, R"("kind":1)", R"("kind":01)"), not_json},
+      {replaced(text, R"("kind":1)", R"("kind":1 2)"), not_json},
+      {replaced(text, R"("kind":1)", R"("kind":+1)"), not_json},
+      {replaced(text, R"("kind":1)", R"("kind" 1)"), not_json},
+      {replaced(text, R"("kind":1)", "kind:1"), not_json},
+      {replaced(text, R"(,"kind")", R"(,,"kind")"), not_json},
+      {replaced(text, R"(,"kind")", R"( "kind")"), not_json},
+      {replaced(text, R"(["d"])", R"(["d",])"), not_json},
+      {replaced(text, R"(["d"])", R"(["d"})"), not_json},
+      {replaced(text, "{", R"({"extra":[1,],)"), not_json},
+      {replaced(text, "{", R"({"extra":tru,)"), not_json},
+      {replaced(text, "{", R"({"extra":"a":1,)"), not_json},
+      {replaced(text, "{", R"({"ex\xtra":1,)"), not_json},
+      {replaced(text, "{", R"({"extra":"\q",)"), not_json},
+      {replaced(text, "{", R"({"extra":-,)"), not_json},
+      {replaced(text, "{", R"({"extra":1.,)"), not_json},
+      {replaced(text, "{", R"({"extra":{"a":1,},)"), not_json},
       {replaced(text, "{", "{\"extra\":" + std::string(100, '[') + std::string(100, ']') + ","),
        "invalid: message too deep"},
   };
@@ -196,12 +195,12 @@ TEST(EventParse, ARefusalNamesTheIdThatWasSent) {
   const auto text = json();
   const auto id = sample().id().hex();
   const auto named = [](const std::string& wrong) { return parse_event(wrong, {}).error().id; };
-  EXPECT_EQ(named(replaced(text, "\"kind\":1", "\"kind\":-1")), id);
-  EXPECT_EQ(named(replaced(text, "{", "{\"kind\":70000,\"more\":[[{}]],")), id) << "the fault comes first";
+  EXPECT_EQ(named(replaced(text, R"("kind":1)", R"("kind":-1)")), id);
+  EXPECT_EQ(named(replaced(text, "{", R"({"kind":70000,"more":[[{}]],)")), id) << "the fault comes first";
   EXPECT_EQ(named(replaced(text, id, "ABC")), "ABC");
   EXPECT_EQ(named(replaced(text, id, std::string(600, 'a'))), "") << "too long to repeat";
   EXPECT_EQ(named("{}"), "");
-  EXPECT_EQ(named("{\"id\":7}"), "");
+  EXPECT_EQ(named(R"({"id":7})"), "");
 }
 
 TEST(EventParse, HoldsTheLimits) {

@@ -166,6 +166,10 @@ Exit ChildProcess::wait() {
     });
     state_->status = status;
   }
+  {  // what it wrote last may still be on its way through the pipe
+    std::unique_lock lock(state_->mutex);
+    state_->changed.wait_for(lock, kPatience, [&] { return state_->open == 0; });
+  }
   const int status = *state_->status;
   Exit exit;
   if (WIFEXITED(status)) exit.code = WEXITSTATUS(status);
@@ -177,13 +181,7 @@ Exit ChildProcess::wait() {
 
 Exit run_command(const std::vector<std::string>& command, const std::vector<std::string>& extra_environment) {
   ChildProcess child(command, extra_environment);
-  auto exit = child.wait();
-  wait_until("the end of the output", [&] {
-    exit.out = child.out();
-    exit.err = child.err();
-    return true;
-  });
-  return exit;
+  return child.wait();
 }
 
 std::string todoke_binary() {

@@ -22,7 +22,8 @@ std::string run_command(const std::string& command) {
 
 TestCertificate::TestCertificate() {
   auto pattern = (std::filesystem::temp_directory_path() / "todoke-cert-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("can't make a folder for the certificate");
+  if (::mkdtemp(pattern.data()) == nullptr)
+    throw std::runtime_error("can't make a folder for the certificate");
   folder_ = pattern;
   renew("first");
 }

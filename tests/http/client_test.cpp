@@ -15,7 +15,8 @@ using Kind = ClientError::Kind;
 
 const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-Task<void> send_into(HttpClient& client, ClientRequest request, std::chrono::milliseconds limit, Response& response) {
+Task<void> send_into(HttpClient& client, ClientRequest request, std::chrono::milliseconds limit,
+                     Response& response) {
   response = co_await client.send(std::move(request), Deadline::after(limit));
 }
 
@@ -171,8 +172,10 @@ TEST_F(HttpClientTest, BodyWithoutLengthEndsWithTheConnection) {
 TEST_F(HttpClientTest, ChunkedBodyAndInterimAnswersAreUnderstood) {
   FakePeer peer({[](int s) {
     FakePeer::read_request(s);
-    FakePeer::write(s, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-                       "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+    FakePeer::write(
+        s,
+        "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
     FakePeer::await_end(s);
   }});
   EXPECT_EQ(send(request(peer.port())).body, "abcde");

@@ -17,7 +17,8 @@ struct Curl : testing::Test {
     rig.config.limits.body_bytes_max = 100'000;
   }
   static std::string curl(const std::string& arguments) {
-    return run_command(fmt::format("curl --silent --show-error --noproxy '*' --max-time 30 {} 2>&1", arguments));
+    return run_command(
+        fmt::format("curl --silent --show-error --noproxy '*' --max-time 30 {} 2>&1", arguments));
   }
 };
 
@@ -29,22 +30,24 @@ TEST_F(Curl, GetsAndReusesTheConnection) {
 
 TEST_F(Curl, PostsLargeBodiesWithExpectAndChunks) {
   rig.start();
-  const auto large = fmt::format("head -c 90000 /dev/zero | tr '\\0' x | curl --silent --noproxy '*' --max-time 30 {} "
-                                 "--data-binary @- {} | wc -c",
-                                 "-H 'Expect: 100-continue'", rig.url("/echo"));
+  const auto large = fmt::format(
+      "head -c 90000 /dev/zero | tr '\\0' x | curl --silent --noproxy '*' --max-time 30 {} "
+      "--data-binary @- {} | wc -c",
+      "-H 'Expect: 100-continue'", rig.url("/echo"));
   EXPECT_EQ(std::stoi(run_command(large)), 90'000);
-  const auto chunked = fmt::format("head -c 90000 /dev/zero | tr '\\0' x | curl --silent --noproxy '*' --max-time 30 {} "
-                                   "-T - -X POST {} | wc -c",
-                                   "-H 'Transfer-Encoding: chunked'", rig.url("/echo"));
+  const auto chunked = fmt::format(
+      "head -c 90000 /dev/zero | tr '\\0' x | curl --silent --noproxy '*' --max-time 30 {} "
+      "-T - -X POST {} | wc -c",
+      "-H 'Transfer-Encoding: chunked'", rig.url("/echo"));
   EXPECT_EQ(std::stoi(run_command(chunked)), 90'000);
 }
 
 TEST_F(Curl, SeesTheRefusalOfABodyThatIsTooLarge) {
   rig.start();
-  const auto status = run_command(
-      fmt::format("head -c 3000000 /dev/zero | curl --silent --noproxy '*' --max-time 30 -H 'Expect:' -o /dev/null "
-                  "-w '%{{http_code}}' --data-binary @- {}",
-                  rig.url("/echo")));
+  const auto status = run_command(fmt::format(
+      "head -c 3000000 /dev/zero | curl --silent --noproxy '*' --max-time 30 -H 'Expect:' -o /dev/null "
+      "-w '%{{http_code}}' --data-binary @- {}",
+      rig.url("/echo")));
   EXPECT_EQ(status, "413");
 }
 

@@ -1,9 +1,8 @@
 #include "fake_peer.hpp"
 
 #include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <stdexcept>
+#include <sys/socket.h>
 
 namespace todoke::net::test {
 

@@ -1,4 +1,6 @@
 // What a peer or a handler may make the server wait for, and how many may.
+#include <sys/resource.h>
+
 #include <gtest/gtest.h>
 
 #include "handlers.hpp"
@@ -67,8 +69,14 @@ TEST_F(HttpLimits, HandlerOverItsDeadlineIsAnsweredForAndItsAnswerDropped) {
   gate.open();
   EXPECT_TRUE(client.ended());
   EXPECT_TRUE(rig.await_metric("todoke_http_connections{listener=\"public\"}", 0));
-  EXPECT_EQ(rig.metric("todoke_http_requests_total{listener=\"public\",route=\"/hurry\",method=\"GET\",status=\"5xx\"}"), 1);
-  EXPECT_EQ(rig.metric("todoke_http_requests_total{listener=\"public\",route=\"/hurry\",method=\"GET\",status=\"2xx\"}"), 0);
+  EXPECT_EQ(
+      rig.metric(
+          "todoke_http_requests_total{listener=\"public\",route=\"/hurry\",method=\"GET\",status=\"5xx\"}"),
+      1);
+  EXPECT_EQ(
+      rig.metric(
+          "todoke_http_requests_total{listener=\"public\",route=\"/hurry\",method=\"GET\",status=\"2xx\"}"),
+      0);
 }
 
 TEST_F(HttpLimits, ClientThatDoesNotReadIsCutAfterTheWriteTimeout) {
@@ -94,12 +102,40 @@ TEST_F(HttpLimits, ConnectionOverTheCapIsTurnedAwayAndTheNextServedAgain) {
     EXPECT_EQ(refused.status, 503);
     EXPECT_NE(refused.body.find("TOO_MANY_CONNECTIONS"), std::string::npos);
     EXPECT_TRUE(second.ended());
-    EXPECT_EQ(rig.metric("todoke_http_connections_refused_total{listener=\"public\",reason=\"connections_max\"}"), 1);
+    EXPECT_EQ(
+        rig.metric("todoke_http_connections_refused_total{listener=\"public\",reason=\"connections_max\"}"),
+        1);
     EXPECT_EQ(first.ask(get("/hello")).status, 200);
   }
   EXPECT_TRUE(rig.await_metric("todoke_http_connections{listener=\"public\"}", 0));
   RawClient third(rig.port());
   EXPECT_EQ(third.ask(get("/hello")).status, 200);
+}
+
+TEST_F(HttpLimits, ServerOutOfFileDescriptorsWaitsAndGoesOn) {
+  rig.start();
+  RawClient client;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  client.connect(rig.port());
+  client.send(get("/hello"));
+  const bool refused = rig.await_metric_above(
+      "todoke_http_connections_refused_total{listener=\"public\",reason=\"files\"}", 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(refused);
+  EXPECT_EQ(client.read_response().status, 200);
+}
+
+TEST_F(HttpLimits, PipelinedRequestsBehindTheLastOneDoNotCostItsAnswer) {
+  rig.start();
+  RawClient client(rig.port());
+  client.send(get("/hello", "Connection: close\r\n") + get("/hello") + get("/hello"));
+  EXPECT_EQ(client.read_response().status, 200);
+  client.finish_sending();
+  EXPECT_TRUE(client.ended());
 }
 
 TEST_F(HttpLimits, RequestUnderWayIsFinishedAtShutdown) {

@@ -14,7 +14,8 @@ struct HttpMessages : testing::Test {
     rig.router->add("GET", "/hello", echo);
     rig.router->add("POST", "/echo", echo);
     rig.router->add("POST", "/small", echo, {.body_bytes_max = 4, .deadline = {}, .content_type = {}});
-    rig.router->add("POST", "/json", echo, {.body_bytes_max = {}, .deadline = {}, .content_type = "application/json"});
+    rig.router->add("POST", "/json", echo,
+                    {.body_bytes_max = {}, .deadline = {}, .content_type = "application/json"});
     rig.config.limits.body_bytes_max = 100'000;
     rig.start();
   }
@@ -80,7 +81,8 @@ TEST_F(HttpMessages, BodyOverTheServersLimitIsRefused) {
   EXPECT_TRUE(declared.ended());
 
   RawClient absurd(rig.port());
-  EXPECT_EQ(absurd.ask("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 999999999999999999\r\n\r\n").status, 413);
+  EXPECT_EQ(absurd.ask("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 999999999999999999\r\n\r\n").status,
+            413);
 
   RawClient chunked(rig.port());
   chunked.send("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -135,7 +137,8 @@ TEST_F(HttpMessages, HeadHasTheLengthButNotTheBody) {
 
 TEST_F(HttpMessages, Http10EndsAfterOneRequestUnlessKeptAlive) {
   RawClient client(rig.port());
-  EXPECT_EQ(client.ask("GET /hello HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").header("Connection"), "keep-alive");
+  EXPECT_EQ(client.ask("GET /hello HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").header("Connection"),
+            "keep-alive");
   EXPECT_EQ(client.ask("GET /hello HTTP/1.0\r\n\r\n").header("Connection"), "close");
   EXPECT_TRUE(client.ended());
 }
@@ -144,7 +147,8 @@ TEST_F(HttpMessages, ErrorsHaveTheOneShape) {
   RawClient client(rig.port());
   const auto missing = client.ask(get("/nowhere"));
   EXPECT_EQ(missing.status, 404);
-  EXPECT_EQ(missing.body, "{\"code\":\"NOT_FOUND\",\"message\":\"there is nothing at this path\",\"details\":{}}");
+  EXPECT_EQ(missing.body,
+            "{\"code\":\"NOT_FOUND\",\"message\":\"there is nothing at this path\",\"details\":{}}");
   EXPECT_EQ(missing.header("Content-Type"), "application/json");
   const auto wrong = client.ask(post("/hello", "ignored"));
   EXPECT_EQ(wrong.status, 405);

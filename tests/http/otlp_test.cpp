@@ -1,9 +1,8 @@
-#include "net/otlp_exporter.hpp"
-
 #include <mutex>
 
 #include <gtest/gtest.h>
 
+#include "net/otlp_exporter.hpp"
 #include "rig.hpp"
 
 namespace todoke::net::test {
@@ -58,8 +57,10 @@ TEST_F(Otlp, FinishedSpansReachTheCollector) {
   Collector collector;
   start(collector.rig.url("/"));
   tracer.start("a span").end();
-  ASSERT_TRUE(collector.rig.await_metric(
-      "todoke_http_requests_total{listener=\"collector\",route=\"/v1/traces\",method=\"POST\",status=\"2xx\"}", 1));
+  ASSERT_TRUE(
+      collector.rig.await_metric("todoke_http_requests_total{listener=\"collector\",route=\"/v1/"
+                                 "traces\",method=\"POST\",status=\"2xx\"}",
+                                 1));
   stop();
   ASSERT_EQ(collector.bodies.size(), 1U);
   EXPECT_NE(collector.bodies[0].find("\"a span\""), std::string::npos);

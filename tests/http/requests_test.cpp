@@ -1,4 +1,5 @@
-// What the server adds to a request and tells about it: ids, client, traces, metrics, logs, failures; and upgrades.
+// What the server adds to a request and tells about it: ids, client, traces, metrics, logs, failures; and
+// upgrades.
 #include <mutex>
 
 #include <gtest/gtest.h>
@@ -48,7 +49,10 @@ TEST_F(HttpRequests, UsableRequestIdIsEchoedAndOthersReplaced) {
   EXPECT_FALSE(second.empty());
   EXPECT_NE(first, second);
   EXPECT_EQ(second.find('<'), std::string::npos);
-  EXPECT_NE(client.ask(get("/hello/x", "X-Request-Id: " + std::string(65, 'a') + "\r\n")).header("X-Request-Id").size(), 65U);
+  EXPECT_NE(client.ask(get("/hello/x", "X-Request-Id: " + std::string(65, 'a') + "\r\n"))
+                .header("X-Request-Id")
+                .size(),
+            65U);
 }
 
 TEST_F(HttpRequests, HandlerThatThrowsIsInternalErrorWithoutItsText) {
@@ -99,12 +103,14 @@ TEST_F(HttpRequests, CountsRequestsByPatternMethodAndClass) {
   client.ask(get("/nowhere/secret"));
   client.ask("BREW /hello/a HTTP/1.1\r\nHost: t\r\n\r\n");
   EXPECT_TRUE(rig.await_metric(
-      "todoke_http_requests_total{listener=\"public\",route=\"/hello/{name}\",method=\"GET\",status=\"2xx\"}", 2));
+      "todoke_http_requests_total{listener=\"public\",route=\"/hello/{name}\",method=\"GET\",status=\"2xx\"}",
+      2));
   EXPECT_TRUE(rig.await_metric(
       "todoke_http_requests_total{listener=\"public\",route=\"none\",method=\"GET\",status=\"4xx\"}", 1));
   EXPECT_TRUE(rig.await_metric(
       "todoke_http_requests_total{listener=\"public\",route=\"none\",method=\"other\",status=\"4xx\"}", 1));
-  EXPECT_TRUE(rig.await_metric("todoke_http_request_seconds_count{listener=\"public\",route=\"/hello/{name}\"}", 2));
+  EXPECT_TRUE(
+      rig.await_metric("todoke_http_request_seconds_count{listener=\"public\",route=\"/hello/{name}\"}", 2));
   EXPECT_EQ(rig.registry.render().find("secret"), std::string::npos);
 }
 
@@ -119,7 +125,8 @@ TEST_F(HttpRequests, LogNamesTheRouteAndNeitherPathNorQuery) {
   rig.start();
   RawClient client(rig.port());
   client.ask(get("/hello/private?token=hidden"));
-  EXPECT_TRUE(rig.await_metric("todoke_http_request_seconds_count{listener=\"public\",route=\"/hello/{name}\"}", 1));
+  EXPECT_TRUE(
+      rig.await_metric("todoke_http_request_seconds_count{listener=\"public\",route=\"/hello/{name}\"}", 1));
   client.ask(get("/nowhere"));  // the line of the first request is written by now
   log::flush();
   log::configure(log::Level::info, log::Format::human);
@@ -145,7 +152,8 @@ TEST_F(HttpRequests, SpanContinuesTheCallersTrace) {
   EXPECT_EQ(spans[0].name, "GET /traced");
   EXPECT_EQ(format_traceparent(spans[0].context).substr(3, 32), "0af7651916cd43dd8448eb211c80319c");
   ASSERT_TRUE(seen.has_value());
-  EXPECT_EQ(seen->span_id, spans[0].context.span_id) << "what the handler starts hangs below the request's span";
+  EXPECT_EQ(seen->span_id, spans[0].context.span_id)
+      << "what the handler starts hangs below the request's span";
 }
 
 TEST_F(HttpRequests, UpgradeBecomesAWebsocketThatIsClosedAtShutdown) {

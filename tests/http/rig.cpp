@@ -2,10 +2,9 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <sstream>
 #include <stdexcept>
+#include <sys/socket.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -32,7 +31,9 @@ Loop::~Loop() {
   state_->thread.join();
 }
 
-Executor Loop::executor() const { return state_->context.get_executor(); }
+Executor Loop::executor() const {
+  return state_->context.get_executor();
+}
 
 std::future<void> Loop::start(Task<void> task) {
   return asio::co_spawn(state_->context, std::move(task), asio::use_future);
@@ -40,7 +41,8 @@ std::future<void> Loop::start(Task<void> task) {
 
 void Loop::run(Task<void> task) {
   auto future = start(std::move(task));
-  if (future.wait_for(kPatience) != std::future_status::ready) throw std::runtime_error("the task does not end");
+  if (future.wait_for(kPatience) != std::future_status::ready)
+    throw std::runtime_error("the task does not end");
   future.get();
 }
 
@@ -92,7 +94,8 @@ void Rig::ask_to_stop() {
 
 void Rig::await_stopped() {
   if (!running_.valid()) return;
-  if (running_.wait_for(kPatience) != std::future_status::ready) std::abort();  // threads would use what is destroyed
+  if (running_.wait_for(kPatience) != std::future_status::ready)
+    std::abort();  // threads would use what is destroyed
   running_.get();
 }
 
@@ -108,13 +111,23 @@ double Rig::metric(const std::string& series) const {
   return 0;
 }
 
-bool Rig::await_metric(const std::string& series, double value) const {
+namespace {
+bool await(const std::function<bool()>& condition) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until) {
-    if (metric(series) == value) return true;
+    if (condition()) return true;
     std::this_thread::yield();
   }
   return false;
+}
+}  // namespace
+
+bool Rig::await_metric(const std::string& series, double value) const {
+  return await([&] { return metric(series) == value; });
+}
+
+bool Rig::await_metric_above(const std::string& series, double value) const {
+  return await([&] { return metric(series) > value; });
 }
 
 std::string RawResponse::header(std::string_view name) const {
@@ -130,10 +143,13 @@ std::string RawResponse::header(std::string_view name) const {
   return {};
 }
 
-RawClient::RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+RawClient::RawClient() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   const timeval limit{kPatience.count(), 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
+void RawClient::connect(std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
@@ -155,7 +171,8 @@ bool RawClient::send(std::string_view bytes) {
 bool RawClient::read_more() {
   char buffer[16 * 1024];
   const auto n = ::recv(socket_.get(), buffer, sizeof(buffer), 0);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) throw std::runtime_error("the server sends nothing");
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    throw std::runtime_error("the server sends nothing");
   if (n > 0) input_.append(buffer, static_cast<std::size_t>(n));
   return n > 0;
 }
@@ -188,16 +205,21 @@ std::string RawClient::read_exactly(std::size_t bytes) {
   return result;
 }
 
-bool RawClient::ended() { return input_.empty() && !read_more(); }
+bool RawClient::ended() {
+  return input_.empty() && !read_more();
+}
 
-void RawClient::finish_sending() { ::shutdown(socket_.get(), SHUT_WR); }
+void RawClient::finish_sending() {
+  ::shutdown(socket_.get(), SHUT_WR);
+}
 
 std::string get(std::string_view target, std::string_view more) {
   return fmt::format("GET {} HTTP/1.1\r\nHost: test\r\n{}\r\n", target, more);
 }
 
 std::string post(std::string_view target, std::string_view body, std::string_view more) {
-  return fmt::format("POST {} HTTP/1.1\r\nHost: test\r\nContent-Length: {}\r\n{}\r\n{}", target, body.size(), more, body);
+  return fmt::format("POST {} HTTP/1.1\r\nHost: test\r\nContent-Length: {}\r\n{}\r\n{}", target, body.size(),
+                     more, body);
 }
 
 }  // namespace todoke::net::test

@@ -76,6 +76,7 @@ class Rig {
   [[nodiscard]] double metric(const std::string& series) const;
   // Waits for the series to have that value: what is counted after the answer was sent.
   [[nodiscard]] bool await_metric(const std::string& series, double value) const;
+  [[nodiscard]] bool await_metric_above(const std::string& series, double value) const;
 
  private:
   std::vector<std::unique_ptr<Loop>> workers_;
@@ -96,11 +97,16 @@ struct RawResponse {
 // Blocking, with kPatience as the limit of every call.
 class RawClient {
  public:
-  explicit RawClient(std::uint16_t port);
+  // Not connected yet.
+  RawClient();
+  explicit RawClient(std::uint16_t port) : RawClient() { connect(port); }
+
+  void connect(std::uint16_t port);
 
   // False: the peer has reset the connection.
   bool send(std::string_view bytes);
-  // One response; its body is read by Content-Length (`head_only`: none). Status 0: the connection ended first.
+  // One response; its body is read by Content-Length (`head_only`: none). Status 0: the connection ended
+  // first.
   RawResponse read_response(bool head_only = false);
   // That many bytes; fewer when the connection ended.
   std::string read_exactly(std::size_t bytes);

@@ -39,9 +39,10 @@ struct HttpTls : testing::Test {
   }
   // The common name of the certificate that new connections get.
   std::string served_name() {
-    return run_command(fmt::format("openssl s_client -connect 127.0.0.1:{} </dev/null 2>/dev/null | "
-                                   "openssl x509 -noout -subject -nameopt multiline | grep commonName",
-                                   rig.port()));
+    return run_command(
+        fmt::format("openssl s_client -connect 127.0.0.1:{} </dev/null 2>/dev/null | "
+                    "openssl x509 -noout -subject -nameopt multiline | grep commonName",
+                    rig.port()));
   }
 };
 
@@ -95,10 +96,11 @@ TEST_F(HttpTls, PlainHttpOnATlsPortIsClosed) {
 
 TEST_F(HttpTls, OldProtocolVersionsAreRefused) {
   rig.start();
-  EXPECT_THROW(run_command(fmt::format("openssl s_client -tls1_1 -cipher ALL:@SECLEVEL=0 -connect 127.0.0.1:{} "
-                                       "</dev/null >/dev/null 2>&1",
-                                       rig.port())),
-               std::runtime_error);
+  EXPECT_THROW(
+      run_command(fmt::format("openssl s_client -tls1_1 -cipher ALL:@SECLEVEL=0 -connect 127.0.0.1:{} "
+                              "</dev/null >/dev/null 2>&1",
+                              rig.port())),
+      std::runtime_error);
   EXPECT_NO_THROW(run_command(
       fmt::format("openssl s_client -tls1_2 -connect 127.0.0.1:{} </dev/null >/dev/null 2>&1", rig.port())));
 }
