@@ -24,7 +24,8 @@ while(NOT at EQUAL -1)
   else()
     string(SUBSTRING "${rest}" 0 ${at} sql)
   endif()
-  # What follows the last semicolon is the comment of the next statement.
+  # The comment block before the next name goes first: a semicolon in it would be taken for the end of this statement.
+  string(REGEX REPLACE "(\n[ \t]*--[^\n]*|\n[ \t]*)+$" "" sql "\n${sql}")
   string(FIND "${sql}" ";" semicolon REVERSE)
   if(semicolon EQUAL -1)
     message(FATAL_ERROR "${IN}: statement ${name} does not end in a semicolon")

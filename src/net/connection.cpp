@@ -22,7 +22,8 @@ constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;
 // For the answer that says that the time was up.
 constexpr std::chrono::milliseconds kLateWriteTimeout(2'000);
 constexpr std::size_t kRequestIdBytesMax = 64;
-constexpr std::size_t kIdPrefixBytes = 8;  // random for each connection; its requests are numbered
+constexpr std::size_t kIdPrefixBytes = 8;      // random for each connection; its requests are numbered
+constexpr std::size_t kMethodBytesShown = 16;  // in logs and spans: a client may send anything as a method
 constexpr std::uint16_t kGoingAway = 1001;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -140,6 +141,7 @@ Task<void> Connection::serve() {
   }
   bool more = true;
   while (more) more = co_await serve_request();
+  if (upgraded_) co_await serve_websocket();
 }
 
 Task<bool> Connection::serve_request() {
@@ -154,7 +156,7 @@ Task<bool> Connection::serve_request() {
   current_.pattern = request.route.empty() ? "none" : request.route;
   if (context_->tracer != nullptr) {
     current_.span =
-        context_->tracer->start(fmt::format("{} {}", request.method, current_.pattern), request.trace);
+        context_->tracer->start(fmt::format("{} {}", current_.method, current_.pattern), request.trace);
     if (current_.span.context().valid()) request.trace = current_.span.context();
   }
   if (match.route != nullptr && match.route->is_websocket()) {
@@ -265,7 +267,7 @@ void Connection::begin_unknown() {
 }
 
 void Connection::begin(RequestParser& parser, Request& request) {
-  current_.method = request.method;
+  current_.method = request.method.substr(0, kMethodBytesShown);
   current_.head_only = request.method == "HEAD";
   current_.http10 = parser.http10();
   current_.keep_alive = parser.keep_alive() && !context_->draining;
@@ -321,20 +323,32 @@ Task<void> Connection::upgrade(const Route& route, Request& request) {
   }
   co_await send(acceptance.response);
   account(acceptance.response.status);
+  upgraded_ = std::make_unique<Upgraded>(route, acceptance.agreement, std::move(handler));
+}
+
+Task<void> Connection::serve_websocket() {
   phase_ = Phase::websocket;
   watchdog_.disarm();
+  current_ = Current{};
   std::function<void(const std::shared_ptr<WsConnection>&)> keep = [this](const auto& connection) {
     websocket_ = connection;
     if (context_->draining) drain();
   };
-  co_await run_websocket_server(transport_, std::move(input_), acceptance.agreement, std::move(handler),
-                                route.ws_options, context_->ws_metrics, std::move(keep));
+  co_await run_websocket_server(transport_, std::move(input_), upgraded_->agreement,
+                                std::move(upgraded_->handler), upgraded_->route.ws_options,
+                                context_->ws_metrics, std::move(keep));
 }
 
 Task<bool> Connection::answer(Response response, bool unread_body) {
   if (context_->draining) current_.keep_alive = false;
-  co_await send(response);
+  std::exception_ptr lost;
+  try {
+    co_await send(response);
+  } catch (const NetError&) {
+    lost = std::current_exception();
+  }
   account(response.status);
+  if (lost) std::rethrow_exception(lost);
   if (current_.keep_alive) co_return true;
   co_await transport_->finish();
   if (unread_body || !input_.empty()) {

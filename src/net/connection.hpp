@@ -70,6 +70,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
     bool keep_alive = false;
   };
 
+  // A WebSocket that begins when the request that asked for it, and all that it holds in memory, is gone.
+  struct Upgraded {
+    Upgraded(const Route& r, WsAgreement a, std::shared_ptr<WsHandler> h)
+        : route(r), agreement(a), handler(std::move(h)) {}
+    const Route& route;
+    WsAgreement agreement;
+    std::shared_ptr<WsHandler> handler;
+  };
+
   void enter(Phase phase, std::chrono::nanoseconds limit);
   void bark();
   void answer_late(int status, std::string_view code, std::string_view message);
@@ -86,6 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void begin(RequestParser& parser, Request& request);
   Task<bool> dispatch(const Route& route, Request& request);
   Task<void> upgrade(const Route& route, Request& request);
+  Task<void> serve_websocket();
   // `unread_body`: the client may still be sending what nobody will read.
   Task<bool> answer(Response response, bool unread_body = false);
   Task<bool> refuse_and_close(const Fault& fault);
@@ -103,6 +113,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Current current_;
   std::string id_prefix_;
   std::uint64_t requests_ = 0;
+  std::unique_ptr<Upgraded> upgraded_;
   std::shared_ptr<WsConnection> websocket_;
   std::unique_ptr<Signal> late_written_;  // there when an answer was given because the time was up
 };

@@ -114,7 +114,7 @@ TEST(SignatureTest, SignsTheVectorsOfBip340) {
     const auto key = SecretKey::from_hex(vector.secret);
     ASSERT_TRUE(key) << vector.what;
     EXPECT_EQ(key->pubkey().hex(), vector.pubkey) << vector.what;
-    std::array<std::uint8_t, 32> aux;
+    std::array<std::uint8_t, 32> aux{};
     ASSERT_TRUE(decode_hex(vector.aux, aux));
     EXPECT_EQ(key->sign(*EventId::from_hex(vector.message), aux).hex(), vector.signature) << vector.what;
   }

@@ -53,7 +53,7 @@ TEST(ClientMessages, SubscriptionIdsAreOneToSixtyFourCharactersOfAnyKind) {
     for (int i = 0; i < times; ++i) out += character;
     return out;
   };
-  for (const auto& id : {"a"s, many("a", 64), many("😀", 64), "\"quoted\\\""s, " "s, "\n"s, "\0"s, "届け"s}) {
+  for (const auto& id : {"a"s, many("a", 64), many("😀", 64), R"("quoted\")"s, " "s, "\n"s, "\0"s, "届け"s}) {
     const auto sub = SubId::from(id);
     ASSERT_TRUE(sub) << id;
     const auto req = parsed<ReqMessage>(fmt::format(R"(["REQ",{},{{}}])", sub->json()));

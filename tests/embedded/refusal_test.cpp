@@ -68,7 +68,6 @@ TEST(EmbeddedRefusal, ADataFolderThatCannotBeMadeIsNamed) {
 }
 
 TEST(EmbeddedRefusal, ADataFolderThatIsNotWritableIsNamed) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   EXPECT_THAT(complaint("/proc/todoke"), HasSubstr("/proc/todoke"));
 }
 
@@ -82,21 +81,23 @@ TEST(EmbeddedRefusal, ALinkInPlaceOfTheSocketFolderIsRefused) {
 }
 
 TEST(EmbeddedRefusal, AMissingUserIsNamedWithTheWayOut) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root starts Postgres as another user";
   const TempFolder folder;
   EmbeddedConfig config{.data_dir = folder.data_dir(), .user = "no-such-user", .bin_dir = {}};
   Node node(config);
   const auto valid = node.service().validate();
-  ASSERT_FALSE(valid);
+  ASSERT_EQ(valid.has_value(), ::geteuid() != 0) << "the key has no effect for anybody but root";
+  if (valid) return;
   EXPECT_THAT(valid.error().message, AllOf(HasSubstr("no-such-user"), HasSubstr("database.embedded_user")));
   EXPECT_THAT(complaint(config), HasSubstr("no-such-user"));
 }
 
 TEST(EmbeddedRefusal, RootIsNoUserForPostgres) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root starts Postgres as another user";
   const TempFolder folder;
-  EXPECT_THAT(complaint(EmbeddedConfig{.data_dir = folder.data_dir(), .user = "root", .bin_dir = {}}),
-              HasSubstr("database.embedded_user"));
+  const EmbeddedConfig config{.data_dir = folder.data_dir(), .user = "root", .bin_dir = {}};
+  Node node(config);
+  ASSERT_EQ(node.service().validate().has_value(), ::geteuid() != 0)
+      << "only root starts Postgres as another user";
+  if (::geteuid() == 0) EXPECT_THAT(complaint(config), HasSubstr("database.embedded_user"));
 }
 
 TEST(EmbeddedRefusal, AFolderWithoutProgramsIsNamed) {

@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "base/metrics.hpp"
-#include "pg/pool_service.hpp"
 #include "pg/support.hpp"
 #include "pg/transaction.hpp"
 
@@ -242,16 +241,6 @@ TEST_F(PoolTest, SeveralThreadsWithContextsOfTheirOwnShareFewConnections) {
   EXPECT_EQ(pool.counts().busy, 0u);
   EXPECT_LE(pool.counts().idle, 2u);
   EXPECT_GE(pool.counts().idle, 1u);
-}
-
-TEST_F(PoolTest, TheServiceIsUpWhenAStatementGetsThroughAndStopsWhenAsked) {
-  Pool pool(options(2), clock_, registry_);
-  run_task([&]() -> Task<void> {
-    PoolService service(co_await asio::this_coro::executor, pool);
-    co_await service.start();
-    service.stop();
-    co_await service.run();
-  });
 }
 
 }  // namespace
