@@ -91,13 +91,13 @@ namespace {
 
 constexpr std::size_t kBlockingThreads = 4;
 
-// The threads, and how many calls are under way. A call counts until its thread no longer touches the caller's executor,
-// which is a moment after the caller goes on.
+// The threads, and how many calls are under way. A call counts until its thread no longer touches the
+// caller's executor, which is a moment after the caller goes on.
 struct BlockingPool {
-  asio::thread_pool threads{kBlockingThreads};
   std::mutex mutex;
   std::condition_variable idle;
   std::size_t calls = 0;
+  asio::thread_pool threads{kBlockingThreads};  // last: its threads are joined before the rest goes
 
   void begin() {
     const std::lock_guard lock(mutex);
@@ -146,6 +146,8 @@ Task<void> run_blocking(std::function<void()> function) {
   if (call->failure) std::rethrow_exception(call->failure);
 }
 
-void wait_for_blocking_calls() { blocking_pool().wait(); }
+void wait_for_blocking_calls() {
+  blocking_pool().wait();
+}
 
 }  // namespace todoke

@@ -59,8 +59,8 @@ void spawn(const Executor& executor, Task<void> work, std::function<void(std::ex
 // end by themselves.
 Task<void> run_blocking(std::function<void()> function);
 
-// Waits until no such call is under way. To be called before an event loop that used them is destroyed: the thread of a call
-// still touches the caller's loop for a moment after the caller has gone on.
+// Waits until no such call is under way. To be called before an event loop that used them is destroyed: the
+// thread of a call still touches the caller's loop for a moment after the caller has gone on.
 void wait_for_blocking_calls();
 
 }  // namespace todoke

@@ -164,6 +164,10 @@ Task<bool> Connection::serve_request() {
       const Fault fault{400, "BAD_REQUEST", "an upgrade has no body"};
       co_return co_await refuse_and_close(fault);
     }
+    if (current_.http10) {
+      const Fault fault{400, "BAD_REQUEST", "a WebSocket needs HTTP/1.1"};
+      co_return co_await refuse_and_close(fault);
+    }
     co_await upgrade(*match.route, request);
     co_return false;
   }

@@ -30,8 +30,8 @@ class Headers {
 
 struct Request {
   std::string method;
-  std::string target;  // as sent
-  std::string path;    // percent-decoded, without the query
+  std::string target;                                      // as sent
+  std::string path;                                        // percent-decoded, without the query
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in order
   Headers headers;
   std::string body;
@@ -41,8 +41,8 @@ struct Request {
   bool secure = false;    // TLS here, or a listed proxy says so
   std::string request_id;
   std::optional<TraceContext> trace;
-  std::string route;                               // the pattern that matched, such as /do/order/{key}; for metrics
-  std::map<std::string, std::string> parameters;   // path parameters, percent-decoded
+  std::string route;  // the pattern that matched, such as /do/order/{key}; for metrics
+  std::map<std::string, std::string> parameters;  // path parameters, percent-decoded
 
   [[nodiscard]] std::optional<std::string_view> query_value(std::string_view name) const;
 };
@@ -53,10 +53,13 @@ struct Response {
   std::string body;
 };
 
-Response text_response(int status, std::string body, std::string_view content_type = "text/plain; charset=utf-8");
+Response text_response(int status, std::string body,
+                       std::string_view content_type = "text/plain; charset=utf-8");
 Response json_response(int status, std::string json);
 
-// The one error shape: {"code": …, "message": …, "details": {…}}. `details` is JSON text of an object, or empty.
-Response error_response(int status, std::string_view code, std::string_view message, std::string_view details = "{}");
+// The one error shape: {"code": …, "message": …, "details": {…}}. `details` is JSON text of an object, or
+// empty.
+Response error_response(int status, std::string_view code, std::string_view message,
+                        std::string_view details = "{}");
 
 }  // namespace todoke::net

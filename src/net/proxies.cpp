@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <charconv>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -126,8 +127,8 @@ ClientView client_view(const std::string& peer_ip, bool secure, const Headers& h
   const bool old_style = headers.has("X-Forwarded-For");
   const auto list = headers.joined(old_style ? "X-Forwarded-For" : "Forwarded");
   const auto entries = list.empty() ? std::vector<std::string_view>{} : last_entries(list);
-  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    const auto ip = parse_hop(old_style ? *entry : forwarded_parameter(*entry, "for"));
+  for (const auto& entry : std::views::reverse(entries)) {
+    const auto ip = parse_hop(old_style ? entry : forwarded_parameter(entry, "for"));
     if (!ip) break;
     view.ip = format_ip(*ip);
     if (!proxies.contains(*ip)) break;

@@ -136,7 +136,7 @@ struct HttpServer::State {
   SteadyTime complained_at{};
 };
 
-HttpServer::HttpServer(ServerConfig config, Executor executor, std::vector<Executor> workers,
+HttpServer::HttpServer(ServerConfig config, Executor executor, const std::vector<Executor>& workers,
                        metrics::Registry& registry, Tracer* tracer) {
   if (!config.router || workers.empty()) throw std::logic_error("an HTTP server needs a router and a worker");
   state_ = std::make_unique<State>(std::move(config), std::move(executor), workers, registry, tracer);

@@ -51,7 +51,7 @@ class HttpServer final : public Service {
  public:
   // `executor` is where start(), run(), stop() and reload() are called; it accepts. Each of `workers` must
   // run its work on one thread at a time. `tracer` may be null.
-  HttpServer(ServerConfig config, Executor executor, std::vector<Executor> workers,
+  HttpServer(ServerConfig config, Executor executor, const std::vector<Executor>& workers,
              metrics::Registry& registry, Tracer* tracer = nullptr);
   ~HttpServer() override;
 

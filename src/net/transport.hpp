@@ -25,7 +25,8 @@ class Transport {
 
   // At least one byte; 0 when the peer has ended its side. Throws NetError.
   virtual Task<std::size_t> read_some(std::span<char> into) = 0;
-  // All of `parts`, in one gathered write where the socket takes it (at most 64 parts a call). Throws NetError.
+  // All of `parts`, in one gathered write where the socket takes it (at most 64 parts a call). Throws
+  // NetError.
   virtual Task<void> write(std::span<const std::string_view> parts) = 0;
   // Tells the peer that nothing more comes (TLS close-notify, then FIN). Never throws.
   virtual Task<void> finish() = 0;

@@ -14,8 +14,8 @@
 namespace todoke::net {
 
 struct WsClient::State final : WsHandler {
-  State(const Executor& executor, const WsClientOptions& o)
-      : options(o), arrived(executor), room(executor), pong(executor), over(executor) {
+  State(const Executor& executor, WsClientOptions o)
+      : options(std::move(o)), arrived(executor), room(executor), pong(executor), over(executor) {
     room.set();
   }
 

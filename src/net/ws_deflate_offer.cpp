@@ -78,7 +78,8 @@ class Parser {
   bool value(std::string& into) {
     if (!take('"')) return token(into);
     while (at_ < text_.size() && text_[at_] != '"') {
-      if (text_[at_] == '\\' && ++at_ == text_.size()) return false;
+      if (text_[at_] == '\\') ++at_;
+      if (at_ == text_.size()) return false;
       if (!is_token_char(text_[at_])) return false;
       into.push_back(text_[at_++]);
     }

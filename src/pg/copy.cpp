@@ -121,8 +121,6 @@ Task<CopyIn> CopyIn::start(Connection& connection, Statement statement, Deadline
 CopyIn::CopyIn(CopyIn&& other) noexcept
     : connection_(std::exchange(other.connection_, nullptr)), statement_(other.statement_) {}
 
-CopyIn::~CopyIn() = default;
-
 Task<void> CopyIn::put(std::string_view piece) {
   auto& state = connection_->state();
   const auto doing = fmt::format("running {}", statement_.name);

@@ -22,7 +22,7 @@ class CopyIn {
   static Task<CopyIn> start(Connection& connection, Statement statement, Deadline deadline);
   CopyIn(CopyIn&& other) noexcept;
   CopyIn& operator=(CopyIn&&) = delete;
-  ~CopyIn();
+  ~CopyIn() = default;
 
   // Any piece of the stream. Returns when the socket has taken it, so no more than one piece is ever buffered
   // here.

@@ -133,7 +133,7 @@ PostgresLine parse_postgres_line(std::string_view line, log::Level level_before)
   // The severity is the first word that a colon and two spaces follow; an operator's own prefix may stand
   // before it.
   for (auto colon = line.find(":  "); colon != std::string_view::npos; colon = line.find(":  ", colon + 1)) {
-    const auto space = line.find_last_of(" ", colon);
+    const auto space = line.rfind(' ', colon);
     const auto start = space == std::string_view::npos ? 0 : space + 1;
     const auto word = line.substr(start, colon - start);
     for (const auto& severity : kSeverities) {

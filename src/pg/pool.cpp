@@ -119,7 +119,7 @@ Lease::~Lease() {
     return;
   }
   spawn(executor_, PoolInside::roll_back_and_put(std::move(place), std::move(connection), made_),
-        [](std::exception_ptr error) {
+        [](const std::exception_ptr& error) {
           if (error) log::debug("pg", "rollback failed, connection closed", {{"error", describe(error)}});
         });
 }

@@ -97,7 +97,9 @@ TEST(EmbeddedRefusal, RootIsNoUserForPostgres) {
   Node node(config);
   ASSERT_EQ(node.service().validate().has_value(), ::geteuid() != 0)
       << "only root starts Postgres as another user";
-  if (::geteuid() == 0) EXPECT_THAT(complaint(config), HasSubstr("database.embedded_user"));
+  if (::geteuid() == 0) {
+    EXPECT_THAT(complaint(config), HasSubstr("database.embedded_user"));
+  }
 }
 
 TEST(EmbeddedRefusal, AFolderWithoutProgramsIsNamed) {

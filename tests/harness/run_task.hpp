@@ -35,7 +35,7 @@ inline void run_to_end(Task<void> task, std::chrono::seconds limit) {
   std::exception_ptr failure;
   bool ended = false;
   asio::co_spawn(io, std::move(task), [&](std::exception_ptr error) {
-    failure = error;
+    failure = std::move(error);
     ended = true;
     io.stop();
   });

@@ -1,6 +1,4 @@
 // What a peer or a handler may make the server wait for, and how many may.
-#include <sys/resource.h>
-
 #include <gtest/gtest.h>
 
 #include "handlers.hpp"
@@ -110,23 +108,6 @@ TEST_F(HttpLimits, ConnectionOverTheCapIsTurnedAwayAndTheNextServedAgain) {
   EXPECT_TRUE(rig.await_metric("todoke_http_connections{listener=\"public\"}", 0));
   RawClient third(rig.port());
   EXPECT_EQ(third.ask(get("/hello")).status, 200);
-}
-
-TEST_F(HttpLimits, ServerOutOfFileDescriptorsWaitsAndGoesOn) {
-  rig.start();
-  RawClient client;
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  client.connect(rig.port());
-  client.send(get("/hello"));
-  const bool refused = rig.await_metric_above(
-      "todoke_http_connections_refused_total{listener=\"public\",reason=\"files\"}", 0);
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_TRUE(refused);
-  EXPECT_EQ(client.read_response().status, 200);
 }
 
 TEST_F(HttpLimits, PipelinedRequestsBehindTheLastOneDoNotCostItsAnswer) {

@@ -29,6 +29,7 @@ Loop::~Loop() {
   state_->guard.reset();
   state_->context.stop();
   state_->thread.join();
+  wait_for_blocking_calls();
 }
 
 Executor Loop::executor() const {

@@ -8,7 +8,7 @@
 namespace todoke::net {
 
 struct WsTestServer::State {
-  State(const WsOptions& options, MakeHandler make_handler) : metrics(registry) {
+  State(const WsOptions& options, const MakeHandler& make_handler) : metrics(registry) {
     const auto router = std::make_shared<Router>();
     router->add_websocket("/", [make_handler](const Request&) { return make_handler(); }, options);
     ServerConfig config;

@@ -53,6 +53,7 @@ TEST(WebSocketHandshake, RefusesWhatIsNoRequestForAWebSocket) {
       {with("Upgrade: websocket", "Upgrade: h2c"), "426"},
       {with("Connection:", ""), "426"},
       {with("Connection:", "Connection: close"), "426"},
+      {with("GET ", "GET / HTTP/1.0"), "400"},
       {with("Sec-WebSocket-Key", ""), "400"},
       {with("Sec-WebSocket-Key", "Sec-WebSocket-Key: "), "400"},
       {with("Sec-WebSocket-Key", "Sec-WebSocket-Key: dGhlIHNhbXBsZQ=="), "400"},
