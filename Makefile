@@ -6,8 +6,9 @@ SHELL := bash
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: build ## install what is missing, build, start everything, say what to open (ARGS="--server.listen …")
-	@scripts/setup run
+up: ## install what is missing, build, start everything, say what to open (ARGS="--server.listen …")
+	@scripts/setup build run
+	@$(MAKE) --no-print-directory build
 	@exec build/todoke up $(ARGS)
 
 build: ## build the release binary: build/todoke
@@ -30,6 +31,7 @@ format: ## format all source files
 lint: ## clang-tidy over the whole tree, and the format check
 	@scripts/setup build test
 	@scripts/format
+	@scripts/build asan
 	@scripts/lint --all
 
 tsan: ## run the threaded suites under ThreadSanitizer

@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "app/keys.hpp"
+#include "base/log.hpp"
+
 namespace todoke::app {
 namespace {
 
@@ -42,6 +45,7 @@ const std::map<std::string_view, Command>& commands() {
 Arguments parse_arguments(const Command& command, const Schema& schema, std::vector<std::string> given) {
   Arguments arguments;
   if (command.passes_arguments_on) {
+    arguments.help = given.size() == 1 && (given[0] == "--help" || given[0] == "-h");
     arguments.words = std::move(given);
     return arguments;
   }
@@ -102,6 +106,13 @@ Config load_config(const Arguments& arguments) {
   config.load_environment(environment());
   for (const auto& [key, value] : arguments.keys) config.set_flag(key, value);
   return config;
+}
+
+void configure_logs(const Config& config) {
+  const auto& format = config.get(keys::kLogFormat);
+  const bool human = format == "human" || (format == "auto" && isatty(STDERR_FILENO) == 1);
+  log::configure(log::level_from(config.get(keys::kLogLevel)),
+                 human ? log::Format::human : log::Format::json);
 }
 
 std::string help_text() {

@@ -66,6 +66,9 @@ const Schema& schema();
 // todoke.toml in the current folder where there is one.
 Config load_config(const Arguments& arguments);
 
+// Level and format of the logs, for commands that write any.
+void configure_logs(const Config& config);
+
 std::string help_text();
 std::string help_text(const Command& command);
 

@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -55,6 +56,7 @@ int run(const Arguments& arguments) {
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  std::signal(SIGPIPE, SIG_DFL);  // ours is ignored, and that would be inherited
   execvp("psql", argv.data());
   throw UserError(
       fmt::format("psql can't be started ({}); install postgresql-client-15", std::strerror(errno)));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
+#include "app/command.hpp"
 #include "app/data_folder.hpp"
 #include "pg/config.hpp"
 #include "pg/embedded.hpp"
@@ -57,6 +58,7 @@ bool embedded_is_running(const Config& config) {
 }
 
 void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {
+  configure_logs(config);
   Runtime runtime(1);
   const auto database = database_in_use(config);
   const auto limit = config.get(pg::kDatabaseConnectTimeout);

@@ -37,6 +37,11 @@ Task<void> DatabaseService::start() {
   }
 }
 
+void DatabaseService::stop() {
+  stop_.set();
+  pool_.close();
+}
+
 Task<void> DatabaseService::run() {
   while (!stop_.is_set()) {
     co_await probe();
@@ -54,7 +59,10 @@ Task<void> DatabaseService::probe() {
   } catch (const std::exception& error) {
     failure = error.what();
   }
-  const auto state = failure.empty() ? HealthState::up : HealthState::down;
+  if (stop_.is_set()) co_return;
+  // Every connection at work is a busy node, not a dead database.
+  const bool busy = pool_.counts().busy >= pool_.connections_max();
+  const auto state = failure.empty() ? HealthState::up : busy ? HealthState::degraded : HealthState::down;
   board_.report(std::string(name()), essential(), {state, failure});
 }
 

@@ -16,7 +16,9 @@ class DatabaseService final : public Service {
   // Throws UserError when the server is too old, or the database newer than this binary.
   Task<void> start() override;
   Task<void> run() override;
-  void stop() override { stop_.set(); }
+  // Whoever uses the pool has stopped by now: it is closed, which also ends a start() that waits for a
+  // server.
+  void stop() override;
 
  private:
   Task<void> probe();

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <fcntl.h>
 #include <fstream>
 #include <optional>
+#include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -51,14 +54,24 @@ std::optional<Instance> read(const std::filesystem::path& path) {
 InstanceFile::InstanceFile(const std::filesystem::path& data_dir,
                            const std::map<std::string, std::string>& notes)
     : path_(folder_of(data_dir) / std::to_string(getpid())) {
-  std::filesystem::create_directories(path_.parent_path());
-  const auto draft = path_.string() + ".new";
-  {
-    std::ofstream file(draft);
-    for (const auto& [name, value] : notes) file << name << '=' << value << '\n';
-    file << "process_start=" << start_time_of(getpid()) << '\n';
-    if (!file.flush()) throw UserError(draft + ": can't be written; is the disk full?");
+  std::string text;
+  for (const auto& [name, value] : notes) text += name + "=" + value + "\n";
+  text += "process_start=" + start_time_of(getpid()) + "\n";
+
+  const auto folder = path_.parent_path();
+  mkdir(folder.c_str(), 0755);
+  struct stat info{};
+  if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
+    throw UserError(folder.string() + " must be a folder of the user that runs todoke; remove it");
   }
+  // The folder is ours alone to write, so nobody can put a link in the way of the draft.
+  const auto draft = path_.string() + ".new";
+  unlink(draft.c_str());
+  const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (!written) throw UserError(draft + " can't be written: " + std::generic_category().message(error));
   std::filesystem::rename(draft, path_);
 }
 

@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "app/command.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
@@ -32,17 +35,43 @@
 namespace todoke::app {
 namespace {
 
-// Stopping takes drain_timeout and the database's shutdown; whatever hangs beyond this is cut, so that Ctrl-C
-// always works.
-constexpr std::chrono::milliseconds kStopLimit(4'800);
-// A second signal this soon is the first one again.
-constexpr std::chrono::milliseconds kSameSignal(300);
+// Stopping takes server.drain_timeout and then the shutdown of the services and the database. What hangs
+// beyond this is cut, so that Ctrl-C always works.
+constexpr std::chrono::milliseconds kStopLimitAfterDrain(2'800);
+// A second signal this soon is the first one again: `timeout` and terminals signal a process and its group.
+constexpr std::chrono::milliseconds kSameSignal(50);
+// Before the process is ended by force; stderr may be blocked.
+constexpr std::chrono::milliseconds kLastWords(200);
+// Files that a node needs beside its connections: the database's, pipes, certificates.
+constexpr rlim_t kFilesBesideConnections = 256;
 
-void configure_logs(const Config& config) {
-  const auto& format = config.get(keys::kLogFormat);
-  const bool human = format == "human" || (format == "auto" && isatty(STDERR_FILENO) == 1);
-  log::configure(log::level_from(config.get(keys::kLogLevel)),
-                 human ? log::Format::human : log::Format::json);
+// As many files as the system lets us have: the default of many shells would cap the connections at a
+// thousand.
+void raise_file_limit(const Config& config) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  const auto wanted = static_cast<rlim_t>(config.get(net::keys::kConnectionsMax)) + kFilesBesideConnections;
+  if (limit.rlim_max < wanted) {
+    log::warning("node", "the limit of open files is lower than server.connections_max needs",
+                 {{"limit", limit.rlim_max}, {"wanted", wanted}});
+  }
+}
+
+// The data folder, private to whoever runs the node.
+void make_folder(const Config& config, const DatabaseInUse& database, const std::filesystem::path& folder) {
+  if (database.embedded) {
+    const auto user = pg::embedded_user(config.get(pg::kEmbeddedUser));
+    if (!user) throw UserError(user.error().message);
+    pg::make_data_folder(pg::embedded_layout(folder, geteuid()), *user);
+    return;
+  }
+  const auto mask = umask(077);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  umask(mask);
+  if (error) throw UserError(fmt::format("data_dir {} can't be made: {}", folder.string(), error.message()));
 }
 
 net::ServerLimits server_limits(const Config& config) {
@@ -80,7 +109,7 @@ class Node {
         folder_(data_folder(config)),
         tracer_(registry_),
         pool_(pool_options(config, database_), clock_, registry_),
-        supervisor_(runtime_.main(), board_, registry_),
+        supervisor_(runtime_.main(), clock_, board_, registry_),
         signals_(runtime_.main(), SIGINT, SIGTERM, SIGHUP),
         stop_(runtime_.main()) {
     registry_.gauges("todoke_build_info", "Always 1; the label tells the version.", {"version"})
@@ -148,12 +177,13 @@ class Node {
   }
 
   Task<void> live() {
+    supervisor_.validate();
     // Both ports are taken before anything else happens: one that is in use is told before the database is
     // touched, and what to open can be told at once. Who connects before the node is ready waits in the
     // listener's queue.
     co_await internal_->bind();
     co_await public_->bind();
-    std::filesystem::create_directories(folder_);
+    make_folder(config_, database_, folder_);
     const InstanceFile instance(folder_, notes());
     if (config_.get(net::keys::kRates) == "off") {
       log::warning("node", "limits.rates is off: every rate limit is lifted",
@@ -168,9 +198,8 @@ class Node {
     } catch (...) {
       failure = std::current_exception();
     }
-    cut_when_stuck();
+    cut_when_stuck(failure != nullptr);
     co_await supervisor_.stop();
-    pool_.close();
     if (failure) std::rethrow_exception(failure);
     log::info("node", "stopped");
   }
@@ -185,16 +214,15 @@ class Node {
   void wait_for_signal() {
     signals_.async_wait([this](boost::system::error_code error, int signal) {
       if (error) return;
-      if (signal == SIGHUP) {
+      if (signal == SIGHUP && isatty(STDIN_FILENO) == 0) {
         reload();
       } else if (stop_.is_set()) {
-        // Ctrl-C and `timeout` reach a process twice when they signal it and its whole group.
         if (clock_.steady() - stop_asked_at_ < kSameSignal) return wait_for_signal();
         log::warning("node", "second signal: stopping at once");
-        log::flush();
+        log::flush(kLastWords);
         _exit(128 + signal);
       } else {
-        log::info("node", "stopping", {{"signal", signal == SIGINT ? "SIGINT" : "SIGTERM"}});
+        log::info("node", "stopping", {{"signal", signal}});
         if (options_.banner) write_out("stopping\n");
         stop_asked_at_ = clock_.steady();
         stop_.set();
@@ -214,15 +242,18 @@ class Node {
   }
 
   // A thread of its own: what is stuck may be the event loop itself.
-  void cut_when_stuck() {
-    stuck_guard_ = std::jthread([](const std::stop_token& done) {
+  void cut_when_stuck(bool failed) {
+    const auto limit = config_.get(net::keys::kDrainTimeout) + kStopLimitAfterDrain;
+    stuck_guard_ = std::jthread([limit, failed](const std::stop_token& done) {
       std::mutex mutex;
       std::condition_variable_any wake;
       std::unique_lock lock(mutex);
-      if (wake.wait_for(lock, done, kStopLimit, [] { return false; }) || done.stop_requested()) return;
+      wake.wait_for(lock, done, limit, [] { return false; });
+      if (done.stop_requested()) return;
+      // Nothing that was acknowledged is lost by this; the embedded database goes on with its own shutdown.
       log::error("node", "stopping took too long, cutting what is left");
-      log::flush();
-      _exit(1);
+      log::flush(kLastWords);
+      _exit(failed ? 1 : 0);
     });
   }
 
@@ -260,6 +291,7 @@ class Node {
   SystemClock clock_;
   SteadyTime began_;
   SteadyTime stop_asked_at_{};
+  std::jthread stuck_guard_;  // outlives what may hang while it is destroyed
   metrics::Registry registry_;
   HealthBoard board_;
   Runtime runtime_;
@@ -274,13 +306,13 @@ class Node {
   Supervisor supervisor_;
   asio::signal_set signals_;
   Signal stop_;
-  std::jthread stuck_guard_;
 };
 
 }  // namespace
 
 int run_node(const Config& config, const NodeOptions& options) {
   configure_logs(config);
+  raise_file_limit(config);
   Node node(config, options);
   return node.run();
 }

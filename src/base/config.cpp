@@ -192,7 +192,7 @@ Expected<ConfigValue> parse_value(const KeySpec& spec, std::string_view raw) {
     case KeyType::path:
       return ConfigValue(std::string(text));
     case KeyType::address:
-      if (!text.empty() && !is_address(text)) return refused();
+      if (!is_address(text)) return refused();
       return ConfigValue(std::string(text));
     case KeyType::choice:
       for (const auto& choice : split(spec.choices, '|')) {

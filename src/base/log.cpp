@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <deque>
 #include <mutex>
+#include <poll.h>
 #include <stdexcept>
 #include <thread>
 #include <unistd.h>
@@ -103,7 +104,8 @@ std::string as_text(Level level, std::string_view component, std::string_view me
     append_human_value(line, field);
   }
   for (auto& c : line) {
-    if (c == '\n' || c == '\r') c = ' ';
+    // A control byte could command the reader's terminal.
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
   }
   if (line.size() > kLineBytesMax) line = std::string(cut(line)) + std::string(kCutMark);
   return line;
@@ -147,6 +149,10 @@ class Writer {
   void flush() {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return queue_.empty() && !busy_; });
+  }
+  bool flush(std::chrono::milliseconds limit) {
+    std::unique_lock lock(mutex_);
+    return idle_.wait_for(lock, limit, [&] { return queue_.empty() && !busy_; });
   }
 
   void set_sink(std::function<void(std::string_view)> sink) {
@@ -197,6 +203,11 @@ class Writer {
     while (!rest.empty()) {
       const auto n = ::write(STDERR_FILENO, rest.data(), rest.size());
       if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EAGAIN) {  // somebody made the terminal non-blocking
+        pollfd writable{STDERR_FILENO, POLLOUT, 0};
+        ::poll(&writable, 1, -1);
+        continue;
+      }
       if (n <= 0) return;  // stderr is gone: there is nobody left to tell
       rest.remove_prefix(static_cast<std::size_t>(n));
     }
@@ -245,6 +256,10 @@ std::uint64_t dropped() {
 
 void flush() {
   writer().flush();
+}
+
+bool flush(std::chrono::milliseconds limit) {
+  return writer().flush(limit);
 }
 
 Capture::Capture(std::function<void(std::string_view)> sink) {

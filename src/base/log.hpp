@@ -2,9 +2,10 @@
 // stderr. A line is queued and written by one thread of its own, so a slow terminal stops nobody. Both are
 // bounded: a line is cut at 8 KiB (and says so), and when 8,192 lines wait, further ones are dropped and
 // counted (`dropped()`, and a line that tells how many as soon as there is room). Never log content, keys or
-// secrets: identifiers go through `hashed()`.
+// secrets.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -59,6 +60,8 @@ std::uint64_t dropped();
 
 // Waits until everything queued so far is written. Called before the process ends.
 void flush();
+// The same, for at most `limit`: stderr may be blocked. False: the time was up.
+bool flush(std::chrono::milliseconds limit);
 
 // Sends every line to `sink` instead of stderr until it is destroyed; for tests. The sink is called on the
 // writing thread.

@@ -71,8 +71,9 @@ struct Supervisor::Child {
   bool spawned = false;
 };
 
-Supervisor::Supervisor(Executor executor, HealthBoard& board, metrics::Registry& registry)
+Supervisor::Supervisor(Executor executor, const Clock& clock, HealthBoard& board, metrics::Registry& registry)
     : executor_(std::move(executor)),
+      clock_(clock),
       board_(board),
       restarts_(registry.counters("todoke_service_restarts_total",
                                   "Times a service died and was started again.", {"service"})) {}
@@ -86,11 +87,13 @@ void Supervisor::add(std::shared_ptr<Service> service) {
   children_.push_back(std::move(child));
 }
 
-Task<void> Supervisor::start() {
+void Supervisor::validate() const {
   for (const auto& child : children_) {
-    if (auto valid = child->service->validate(); !valid)
-      throw UserError(child->name() + ": " + valid.error().message);
+    if (auto valid = child->service->validate(); !valid) throw UserError(valid.error().message);
   }
+}
+
+Task<void> Supervisor::start() {
   for (const auto& child : children_) {
     if (stopping_) co_return;
     child->spawned = true;
@@ -116,7 +119,7 @@ Task<void> Supervisor::supervise(std::shared_ptr<Child> child) {
     SteadyTime since{};
     try {
       co_await service.start();
-      since = std::chrono::steady_clock::now();
+      since = clock_.steady();
       was_up = true;
       board_.report(name, service.essential(), {HealthState::up, {}});
       child->settled.set();
@@ -133,7 +136,7 @@ Task<void> Supervisor::supervise(std::shared_ptr<Child> child) {
     }
     if (child->stop_asked.is_set()) break;
     const auto why = failure ? describe(failure) : std::string("ended by itself");
-    if (since != SteadyTime{} && std::chrono::steady_clock::now() - since > kRanWell) backoff.reset();
+    if (since != SteadyTime{} && clock_.steady() - since > kRanWell) backoff.reset();
     const auto delay = backoff.next();
     restarts_.with({name}).add();
     board_.report(name, service.essential(), {was_up ? HealthState::degraded : HealthState::down, why});

@@ -1,6 +1,6 @@
 // The shape of every long-running part, and what keeps it running.
 //
-//   construct(config, dependencies, clock) -> start() -> run() ... stop() -> run() returns
+//   construct(config, dependencies) -> validate() -> start() -> run() ... stop() -> run() returns
 //
 // A service has a name that shows in health, logs and metrics. One that dies (run() or start() throws) is
 // started again with backoff and shows as degraded meanwhile (down, when it has never been up). All calls
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/async.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/metrics.hpp"
 
@@ -74,15 +75,16 @@ class Service {
 // the next.
 class Supervisor {
  public:
-  Supervisor(Executor executor, HealthBoard& board, metrics::Registry& registry);
+  Supervisor(Executor executor, const Clock& clock, HealthBoard& board, metrics::Registry& registry);
   ~Supervisor();
 
   void add(std::shared_ptr<Service> service);
 
-  // Validates all services; then starts them one after the other, each as soon as the one before it is up,
-  // and returns when all are up. A service that can't be validated makes it throw UserError, and so does one
-  // that fails to start with a UserError (what the person at the terminal must mend first). Other failures to
-  // start are tried again until stop().
+  // Throws UserError that names the first service whose configuration is refused.
+  void validate() const;
+  // Starts the services one after the other, each as soon as the one before it is up, and returns when all
+  // are up. One that fails to start with a UserError (what the person at the terminal must mend first) makes
+  // it throw that; other failures are tried again until stop().
   Task<void> start();
   // Makes a start() that is under way return soon; stop() has to follow.
   void interrupt();
@@ -94,6 +96,7 @@ class Supervisor {
   Task<void> supervise(std::shared_ptr<Child> child);
 
   Executor executor_;
+  const Clock& clock_;
   HealthBoard& board_;
   metrics::Family<metrics::Counter>& restarts_;
   std::vector<std::shared_ptr<Child>> children_;

@@ -61,7 +61,8 @@ struct Fixture : testing::Test {
   HealthBoard board;
   metrics::Registry registry;
   std::vector<std::string> journal;
-  Supervisor supervisor{io.get_executor(), board, registry};
+  ManualClock clock;
+  Supervisor supervisor{io.get_executor(), clock, board, registry};
   log::Capture quiet{[](std::string_view) {}};
 
   std::shared_ptr<Scripted> add(const std::string& name, std::deque<std::string> script) {
@@ -101,11 +102,10 @@ TEST_F(Fixture, AServiceThatDiesIsStartedAgainAndCounted) {
   ASSERT_FALSE(run(supervisor.stop()));
 }
 
-TEST_F(Fixture, AnInvalidServiceStopsTheStartBeforeAnythingRuns) {
+TEST_F(Fixture, AnInvalidServiceIsToldBeforeAnythingRuns) {
   add("a", {"run"});
   add("b", {"invalid"});
-  const auto failure = run(supervisor.start());
-  EXPECT_EQ(describe(failure), "b: wrong");
+  EXPECT_THROW(supervisor.validate(), UserError);
   EXPECT_TRUE(journal.empty());
 }
 

@@ -33,6 +33,7 @@ std::string request_head(const ClientRequest& request, const std::string& user_a
   if (!valid_header(request.method, "")) throw std::invalid_argument("not an HTTP method: " + request.method);
   auto head = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {}\r\n", request.method,
                           request.url.target, request.url.authority(), user_agent);
+  if (request.trace) head += fmt::format("traceparent: {}\r\n", format_traceparent(*request.trace));
   const bool expects_body = request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
   if (expects_body || !request.body.empty())
     head += fmt::format("Content-Length: {}\r\n", request.body.size());

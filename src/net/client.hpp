@@ -38,6 +38,8 @@ class ClientError : public NetError {
 struct ClientRequest {
   std::string method = "GET";
   Url url;
+  // Passed on as traceparent, so that the peer's spans join the trace.
+  std::optional<TraceContext> trace = std::nullopt;
   Headers headers;  // beside Host, Content-Length, Connection and User-Agent, which are set
   std::string body;
   // The request may be sent a second time: then one that was lost on a connection from the pool is tried

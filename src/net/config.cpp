@@ -1,12 +1,11 @@
 #include "net/config.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace todoke::net {
 
 std::span<const KeySpec* const> config_keys() {
-  static constexpr std::array<const KeySpec*, 14> kKeys{
+  static constexpr const KeySpec* kKeys[] = {
       &keys::kListen.spec,         &keys::kInternalListen.spec, &keys::kTlsCert.spec,
       &keys::kTlsKey.spec,         &keys::kTrustedProxies.spec, &keys::kConnectionsMax.spec,
       &keys::kBodyBytesMax.spec,   &keys::kHeaderTimeout.spec,  &keys::kIdleTimeout.spec,

@@ -100,7 +100,7 @@ inline constexpr Key<std::chrono::milliseconds> kRequestTimeout{{
 inline constexpr Key<std::chrono::milliseconds> kDrainTimeout{{
     .name = "server.drain_timeout",
     .type = KeyType::duration,
-    .fallback = "3s",
+    .fallback = "2s",
     .meaning = "At shutdown: how long requests under way and WebSocket closes may take before their "
                "connections are cut.",
     .unit = "s",

@@ -13,7 +13,8 @@ namespace {
 // How often the queue of finished spans is looked at; it holds 4096, so up to 40,000 spans a second get
 // through.
 constexpr std::chrono::milliseconds kLookInterval(100);
-constexpr std::chrono::milliseconds kSendTimeout(5'000);
+// Also how long a stop may have to wait for a collector that takes a request and does not answer.
+constexpr std::chrono::milliseconds kSendTimeout(1'000);
 constexpr std::chrono::milliseconds kFlushTimeout(500);
 constexpr std::chrono::seconds kComplaintInterval(60);
 constexpr std::size_t kAnswerBytesMax = 64 * 1024;
@@ -29,13 +30,14 @@ struct OtlpExporter::State {
   State(OtlpConfig c, Executor e, Tracer& t)
       : config(std::move(c)), executor(std::move(e)), tracer(t), stop_asked(executor) {}
 
-  Task<void> send(std::vector<SpanRecord> spans, std::chrono::milliseconds limit);
+  Task<void> send(std::vector<SpanRecord> spans, Deadline deadline);
   void complain(std::string_view why, std::size_t spans);
 
   const OtlpConfig config;
   const Executor executor;
   Tracer& tracer;
   Signal stop_asked;
+  std::optional<Deadline> flush_until;  // once stop was asked for
   std::unique_ptr<HttpClient> client;
   Url url;
   SteadyTime complained_at{};
@@ -47,7 +49,9 @@ OtlpExporter::OtlpExporter(OtlpConfig config, Executor executor, Tracer& tracer)
 OtlpExporter::~OtlpExporter() = default;
 
 Expected<void> OtlpExporter::validate() const {
-  if (auto url = parse_url(traces_url(state_->config.endpoint)); !url) return tl::unexpected(url.error());
+  if (auto url = parse_url(traces_url(state_->config.endpoint)); !url) {
+    return refuse("trace.endpoint: " + url.error().message);
+  }
   return {};
 }
 
@@ -69,14 +73,13 @@ Task<void> OtlpExporter::run() {
   auto sent_at = std::chrono::steady_clock::now();
   while (!s.stop_asked.is_set()) {
     co_await s.stop_asked.wait_for(kLookInterval);
-    while (true) {
+    while (!s.flush_until || !s.flush_until->passed()) {
       auto more = s.tracer.take(kBatchSpans - batch.size());
       std::move(more.begin(), more.end(), std::back_inserter(batch));
       const bool full = batch.size() >= kBatchSpans;
       const bool due = std::chrono::steady_clock::now() - sent_at >= kBatchInterval || s.stop_asked.is_set();
       if (batch.empty() || !(full || due)) break;
-      const auto limit = s.stop_asked.is_set() ? kFlushTimeout : kSendTimeout;
-      co_await s.send(std::move(batch), limit);
+      co_await s.send(std::move(batch), s.flush_until.value_or(Deadline::after(kSendTimeout)));
       batch.clear();
       sent_at = std::chrono::steady_clock::now();
     }
@@ -85,10 +88,11 @@ Task<void> OtlpExporter::run() {
 }
 
 void OtlpExporter::stop() {
+  state_->flush_until = Deadline::after(kFlushTimeout);
   state_->stop_asked.set();
 }
 
-Task<void> OtlpExporter::State::send(std::vector<SpanRecord> spans, std::chrono::milliseconds limit) {
+Task<void> OtlpExporter::State::send(std::vector<SpanRecord> spans, Deadline deadline) {
   ClientRequest request;
   request.method = "POST";
   request.url = url;
@@ -97,7 +101,7 @@ Task<void> OtlpExporter::State::send(std::vector<SpanRecord> spans, std::chrono:
   request.repeatable = true;  // a collector that sees a span twice keeps one
   std::string why;
   try {
-    const auto response = co_await client->send(std::move(request), Deadline::after(limit));
+    const auto response = co_await client->send(std::move(request), deadline);
     if (response.status < 200 || response.status > 299)
       why = fmt::format("the collector answered {}", response.status);
   } catch (const NetError& error) {

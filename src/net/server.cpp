@@ -150,11 +150,16 @@ std::string_view HttpServer::name() const {
 
 Expected<void> HttpServer::validate() const {
   const auto& config = state_->config;
-  if (auto address = parse_host_port(config.listen); !address) return tl::unexpected(address.error());
-  if (auto proxies = TrustedProxies::parse(config.trusted_proxies); !proxies)
-    return tl::unexpected(proxies.error());
+  if (auto address = parse_host_port(config.listen); !address) {
+    return refuse(fmt::format("the {} listener: {}", config.name, address.error().message));
+  }
+  if (auto proxies = TrustedProxies::parse(config.trusted_proxies); !proxies) {
+    return refuse("server.trusted_proxies: " + proxies.error().message);
+  }
   if (config.tls_cert.empty() != config.tls_key.empty()) {
-    return refuse("a certificate needs a key and a key needs a certificate: set both or none");
+    return refuse(
+        "server.tls_cert and server.tls_key: a certificate needs a key and a key a certificate; set both or "
+        "none");
   }
   if (!config.tls_cert.empty()) {
     if (auto tls = make_server_tls(config.tls_cert, config.tls_key); !tls) return tl::unexpected(tls.error());

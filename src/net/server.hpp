@@ -34,7 +34,7 @@ struct ServerLimits {
   std::chrono::milliseconds idle_timeout{75'000};     // between requests
   std::chrono::milliseconds request_timeout{30'000};  // for the handler
   std::chrono::milliseconds write_timeout{30'000};    // for the whole answer
-  std::chrono::milliseconds drain_timeout{3'000};     // at shutdown
+  std::chrono::milliseconds drain_timeout{2'000};     // at shutdown
 };
 
 struct ServerConfig {

@@ -1,13 +1,11 @@
 #include "pg/config.hpp"
 
-#include <array>
-
 namespace todoke::pg {
 
 std::span<const KeySpec* const> config_keys() {
-  static constexpr std::array<const KeySpec*, 4> keys{
-      &kDatabaseUrl.spec, &kDatabasePoolMax.spec, &kDatabaseConnectTimeout.spec, &kDatabaseQueryTimeout.spec};
-  return keys;
+  static constexpr const KeySpec* kKeys[] = {&kDatabaseUrl.spec, &kDatabasePoolMax.spec,
+                                             &kDatabaseConnectTimeout.spec};
+  return kKeys;
 }
 
 }  // namespace todoke::pg

@@ -25,7 +25,7 @@ inline constexpr Key<std::int64_t> kDatabasePoolMax{{
     .fallback = "16",
     .meaning = "The most connections that this node opens to the database, apart from one that listens.",
     .min = 1,
-    .max = 500,
+    .max = 150,  // the embedded server takes 200 in all
 }};
 
 inline constexpr Key<std::chrono::milliseconds> kDatabaseConnectTimeout{{
@@ -36,17 +36,6 @@ inline constexpr Key<std::chrono::milliseconds> kDatabaseConnectTimeout{{
     .unit = "ms",
     .min = 100,
     .max = 600'000,
-}};
-
-inline constexpr Key<std::chrono::milliseconds> kDatabaseQueryTimeout{{
-    .name = "database.query_timeout",
-    .type = KeyType::duration,
-    .fallback = "30s",
-    .meaning = "How long a statement may take where the caller sets no shorter deadline; it is cancelled on "
-               "the server then.",
-    .unit = "ms",
-    .min = 100,
-    .max = 3'600'000,
 }};
 
 std::span<const KeySpec* const> config_keys();

@@ -1,13 +1,12 @@
 #include "pg/embedded_config.hpp"
 
-#include <array>
 #include <utility>
 
 namespace todoke::pg {
 
 std::span<const KeySpec* const> embedded_config_keys() {
-  static constexpr std::array<const KeySpec*, 3> kKeys{&kEmbeddedUser.spec, &kEmbeddedBinDir.spec,
-                                                       &kEmbeddedStartTimeout.spec};
+  static constexpr const KeySpec* kKeys[] = {&kEmbeddedUser.spec, &kEmbeddedBinDir.spec,
+                                             &kEmbeddedStartTimeout.spec};
   return kKeys;
 }
 

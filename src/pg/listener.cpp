@@ -64,6 +64,11 @@ struct Listener::Book {
     return entries;
   }
 
+  bool has_changed() {
+    const std::lock_guard lock(mutex);
+    return changed;
+  }
+
   bool take_changed() {
     const std::lock_guard lock(mutex);
     return std::exchange(changed, false);
@@ -188,6 +193,7 @@ Task<void> Listener::listen_until_lost() {
       ping_at = Deadline::after(options_.ping_every);
     }
     if (stop_asked_.is_set()) co_return;
+    if (book_->has_changed()) continue;  // while a statement was under way
     const auto notifications = co_await connection_->notifications(ping_at);
     for (const auto& notification : notifications) deliver(notification);
   }

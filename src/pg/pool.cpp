@@ -15,6 +15,8 @@
 namespace todoke::pg {
 
 namespace {
+// While a connect is put off, how often to look whether the pool was closed meanwhile.
+constexpr std::chrono::milliseconds kClosedLook(100);
 
 using std::chrono::steady_clock;
 
@@ -65,12 +67,17 @@ struct PoolInside {
 
   static Task<std::unique_ptr<Connection>> connect(std::shared_ptr<Core> core, SteadyTime until) {
     while (true) {
-      const auto pause = core->next_connect() - steady_clock::now();
-      if (pause.count() > 0) co_await sleep_for(std::min(pause, until - steady_clock::now()));
+      if (core->is_closed()) throw ConnectionLost("the connection pool is closed");
       const auto left = until - steady_clock::now();
       if (left.count() <= 0) {
         throw PoolTimeout(fmt::format("no database connection could be made in time; the last failure: {}",
                                       core->last_connect_failure()));
+      }
+      const auto pause = core->next_connect() - steady_clock::now();
+      if (pause.count() > 0) {
+        const std::chrono::nanoseconds nap = std::min(pause, left);
+        co_await sleep_for(std::min<std::chrono::nanoseconds>(nap, kClosedLook));
+        continue;
       }
       auto options = core->options.connect;
       options.query_seconds = &core->metrics.query_seconds;
@@ -162,6 +169,10 @@ void Pool::close_expired() {
 
 void Pool::close() {
   core_->shut();
+}
+
+std::size_t Pool::connections_max() const {
+  return core_->options.connections_max;
 }
 
 Pool::Counts Pool::counts() const {

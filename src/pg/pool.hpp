@@ -82,6 +82,7 @@ class Pool {
     std::size_t waiting = 0;
   };
   [[nodiscard]] Counts counts() const;
+  [[nodiscard]] std::size_t connections_max() const;
 
  private:
   std::shared_ptr<Lease::Core> core_;

@@ -69,6 +69,10 @@ struct Lease::Core {
   std::vector<Idle> take_expired();
   // Everything that is idle; from now on nothing is given out.
   std::deque<Idle> shut();
+  [[nodiscard]] bool is_closed() const {
+    const std::lock_guard lock(mutex);
+    return closed;
+  }
 
   const PoolOptions options;
   const Clock& clock;

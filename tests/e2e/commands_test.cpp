@@ -34,6 +34,7 @@ TEST(CommandLine, HelpListsEveryCommandAndEachHasItsOwnHelp) {
     EXPECT_THAT(own.out, HasSubstr(std::string("Usage: todoke ") + name));
   }
   EXPECT_EQ(todoke({"up", "--help"}).out, todoke({"help", "up"}).out);
+  EXPECT_EQ(todoke({"psql", "--help"}).out, todoke({"help", "psql"}).out);
 }
 
 TEST(CommandLine, WrongUseSaysWhatIsWrongAndEndsWithTwo) {
@@ -82,6 +83,9 @@ TEST(CommandLine, AWrongKeyNamesFileLineAndKey) {
   EXPECT_EQ(exit.code, 1);
   EXPECT_THAT(exit.err, HasSubstr(file.string() + ":3: server.listne"));
   EXPECT_EQ(todoke({"up"}, {"TODOKE_NO_SUCH_KEY=1"}).code, 1);
+  EXPECT_THAT(todoke({"up"}, {"TODOKE_SERVER_TRUSTED_PROXIES=foo"}).err, HasSubstr("server.trusted_proxies"));
+  EXPECT_THAT(todoke({"up"}, {"TODOKE_SERVER_LISTEN="}).err, HasSubstr("TODOKE_SERVER_LISTEN"));
+  EXPECT_THAT(todoke({"up"}, {"TODOKE_TRACE_ENDPOINT=foo"}).err, HasSubstr("trace.endpoint"));
 }
 
 TEST(CommandLine, ThePageInTheDocsIsTheTableInTheBinary) {

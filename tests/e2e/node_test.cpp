@@ -244,6 +244,31 @@ TEST_F(Node, WorksWhereOnlyRootCanReachTheFolder) {
   EXPECT_EQ(node.process().wait().code, 0);
 }
 
+TEST_F(Node, StopsWhileItWaitsForADatabaseThatIsNotThere) {
+  TodokeUp node(folder.path(), {},
+                {"DATABASE_URL=host=" + folder.path().string() + " user=todoke dbname=todoke"});
+  node.process().wait_for_output("connect failed");
+  EXPECT_EQ(http_get("http://" + node.internal_address() + "/healthz").status, 503);
+  node.process().kill(SIGTERM);
+  EXPECT_EQ(node.process().wait().code, 0);
+}
+
+TEST_F(Node, StopsWithATraceCollectorThatDoesNotAnswer) {
+  TodokeUp node(folder.path(), {"--trace.endpoint", "http://127.0.0.1:1"});
+  node.wait_ready();
+  EXPECT_EQ(http_get("http://" + node.public_address() + "/healthz").status, 200);
+  node.process().kill(SIGTERM);
+  EXPECT_EQ(node.process().wait().code, 0);
+}
+
+TEST_F(Node, AFolderThatOthersPreparedForUsIsRefused) {
+  std::filesystem::create_directory_symlink("/tmp", folder.path() / "instances");
+  TodokeUp node(folder.path());
+  const auto exit = node.process().wait();
+  EXPECT_EQ(exit.code, 1);
+  EXPECT_THAT(exit.err, HasSubstr("instances"));
+}
+
 TEST_F(Node, ASecondSignalStopsAtOnceAndTheNextStartIsFine) {
   {
     TodokeUp node(folder.path());
