@@ -46,7 +46,20 @@ Arguments parse_arguments(const Command& command, const Schema& schema, std::vec
   Arguments arguments;
   if (command.passes_arguments_on) {
     arguments.help = given.size() == 1 && (given[0] == "--help" || given[0] == "-h");
-    arguments.words = std::move(given);
+    // Our own options stand before those of the other program, which has none of these names.
+    std::size_t own = 0;
+    while (own + 1 < given.size() && given[own].starts_with("--")) {
+      const auto name = given[own].substr(2);
+      if (name == "config") {
+        arguments.config_file = given[own + 1];
+      } else if (schema.find(name) != nullptr) {
+        arguments.keys.emplace_back(name, given[own + 1]);
+      } else {
+        break;
+      }
+      own += 2;
+    }
+    arguments.words.assign(given.begin() + static_cast<std::ptrdiff_t>(own), given.end());
     return arguments;
   }
   for (std::size_t i = 0; i < given.size(); ++i) {

@@ -23,10 +23,11 @@ std::string explained(const Config& config, std::string_view name) {
   return text + "\n";
 }
 
-std::string as_json(const Config& config) {
+std::string as_json(const Config& config, std::string_view only) {
   JsonWriter json;
   json.begin_object();
   for (const auto& [name, spec] : config.schema().keys()) {
+    if (!only.empty() && name != only) continue;
     json.key(name).begin_object();
     json.member("value", config.shown(name)).member("source", config.setting(name).source).end_object();
   }
@@ -40,15 +41,16 @@ int run(const Arguments& arguments) {
     return 0;
   }
   const auto config = load_config(arguments);
+  const auto only = arguments.words.empty() ? std::string() : arguments.words[0];
+  if (!only.empty() && config.schema().find(only) == nullptr) {
+    throw UserError(fmt::format("{}: no such key; `todoke config` lists them all", only));
+  }
   if (arguments.has("json")) {
-    std::fputs(as_json(config).c_str(), stdout);
+    std::fputs(as_json(config, only).c_str(), stdout);
     return 0;
   }
-  if (!arguments.words.empty()) {
-    const auto& word = arguments.words[0];
-    if (config.schema().find(word) == nullptr)
-      throw UserError(fmt::format("{}: no such key; `todoke config` lists them all", word));
-    std::fputs(explained(config, word).c_str(), stdout);
+  if (!only.empty()) {
+    std::fputs(explained(config, only).c_str(), stdout);
     return 0;
   }
   for (const auto& [name, spec] : config.schema().keys()) {

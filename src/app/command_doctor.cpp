@@ -12,6 +12,7 @@
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
 #include "app/instance_file.hpp"
+#include "app/server_config.hpp"
 #include "app/statements_sql.hpp"
 #include "net/client.hpp"
 #include "net/config.hpp"
@@ -52,6 +53,13 @@ void check_configuration(Report& report, const Config& config) {
   for (const auto& [name, spec] : config.schema().keys()) set += config.is_default(name) ? 0U : 1U;
   report.ok("configuration", fmt::format("{} keys set, {} at their default; `todoke config` shows them", set,
                                          config.schema().keys().size() - set));
+  Runtime runtime(1);
+  metrics::Registry registry;
+  for (auto server : {public_server_config(config), internal_server_config(config)}) {
+    server.router = std::make_shared<net::Router>();
+    const net::HttpServer listener(server, runtime.main(), runtime.connections(), registry);
+    if (const auto valid = listener.validate(); !valid) report.fail("configuration", valid.error().message);
+  }
   if (config.get(net::keys::kRates) == "off") {
     report.warn("limits.rates", "off: every rate limit is lifted; only for benchmarks and trusted networks");
   }
@@ -61,6 +69,11 @@ void check_folder(Report& report, const std::filesystem::path& folder) {
   std::error_code error;
   auto existing = folder;
   while (!existing.empty() && !std::filesystem::exists(existing, error)) existing = existing.parent_path();
+  if (!std::filesystem::is_directory(existing, error)) {
+    report.fail("data folder",
+                fmt::format("{} is no folder; choose another with TODOKE_DATA_DIR", existing.string()));
+    return;
+  }
   if (access(existing.c_str(), W_OK) != 0) {
     report.fail("data folder",
                 fmt::format("{} can't be written by this user; choose another with TODOKE_DATA_DIR",
@@ -91,7 +104,7 @@ void check_programs(Report& report, const Config& config, const std::filesystem:
     } else {
       report.fail("postgres", chosen.error().message);
     }
-  } catch (const UserError& error) {
+  } catch (const std::exception& error) {
     report.fail("postgres", error.what());
   }
 }
@@ -171,6 +184,7 @@ void check_instances(Report& report, const std::filesystem::path& folder) {
 }
 
 int run(const Arguments& arguments) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line shows when it is known, also in a pipe
   Report report;
   const auto config = load_config(arguments);
   const auto folder = data_folder(config);

@@ -43,7 +43,7 @@ std::string without_password(const std::string& url) {
 }
 
 int run(const Arguments& arguments) {
-  const auto config = load_config({});
+  const auto config = load_config(arguments);
   const auto database = database_in_use(config);
   if (database.embedded && !embedded_is_running(config)) {
     throw UserError(
@@ -65,10 +65,9 @@ int run(const Arguments& arguments) {
 const Registration kRegistered(Command{
     .name = "psql",
     .summary = "open a shell on the database in use, embedded or not",
-    .synopsis = "[ARGUMENT OF psql…]",
-    .details = "Everything after `psql` is passed on: todoke psql -c 'select 1'. The database is found "
-               "through the file and the\n"
-               "environment (TODOKE_DATA_DIR, DATABASE_URL, TODOKE_CONFIG).",
+    .synopsis = "[--data_dir DIR] [--config FILE] [ARGUMENT OF psql…]",
+    .details = "todoke psql -c 'select 1'. Keys of the configuration (--data_dir, --config, --database.url) "
+               "come first;\neverything after them is passed on to psql.",
     .passes_arguments_on = true,
     .run = run,
 });

@@ -53,7 +53,8 @@ DatabaseInUse database_in_use(const Config& config) {
 }
 
 bool embedded_is_running(const Config& config) {
-  const auto ping = PQping(database_in_use(config).url.c_str());
+  // libpq counts in seconds, and waits for ever by default.
+  const auto ping = PQping((database_in_use(config).url + " connect_timeout=3").c_str());
   return ping == PQPING_OK || ping == PQPING_REJECT;
 }
 

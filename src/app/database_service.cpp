@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kServerVersionMin = 150000;
 constexpr std::chrono::seconds kProbeInterval(1);
-constexpr std::chrono::seconds kProbeLimit(3);
+constexpr std::chrono::seconds kProbeLimit(1);
 constexpr std::chrono::minutes kMigrateLimit(10);
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "app/role.hpp"
 #include "app/routes.hpp"
 #include "app/runtime.hpp"
+#include "app/server_config.hpp"
 #include "app/version.hpp"
 #include "base/log.hpp"
 #include "net/config.hpp"
@@ -74,17 +75,6 @@ void make_folder(const Config& config, const DatabaseInUse& database, const std:
   if (error) throw UserError(fmt::format("data_dir {} can't be made: {}", folder.string(), error.message()));
 }
 
-net::ServerLimits server_limits(const Config& config) {
-  net::ServerLimits limits;
-  limits.connections_max = static_cast<std::size_t>(config.get(net::keys::kConnectionsMax));
-  limits.body_bytes_max = static_cast<std::size_t>(config.get(net::keys::kBodyBytesMax));
-  limits.header_timeout = config.get(net::keys::kHeaderTimeout);
-  limits.idle_timeout = config.get(net::keys::kIdleTimeout);
-  limits.request_timeout = config.get(net::keys::kRequestTimeout);
-  limits.drain_timeout = config.get(net::keys::kDrainTimeout);
-  return limits;
-}
-
 pg::PoolOptions pool_options(const Config& config, const DatabaseInUse& database) {
   pg::PoolOptions options;
   options.connect.url = database.url;
@@ -127,15 +117,17 @@ class Node {
   }
 
  private:
-  // The order in which services start is the order in which they depend on each other; they stop in the
-  // opposite one.
+  // Services start in the order in which they depend on each other and stop in the opposite one. The
+  // listeners come first, so that health can be asked for from the beginning; the public one is also the
+  // first to stop.
   void add_services() {
     add_internal_routes(*internal_router_, board_, registry_);
     add_public_routes(*public_router_, board_);
-    internal_ = make_server("internal", config_.get(net::keys::kInternalListen), internal_router_);
-    public_ = make_server("public", config_.get(net::keys::kListen), public_router_);
+    internal_ = make_server(false, internal_router_);
+    public_ = make_server(true, public_router_);
 
     supervisor_.add(internal_);
+    supervisor_.add(public_, true);
     if (const auto& endpoint = config_.get(net::keys::kTraceEndpoint); !endpoint.empty()) {
       net::OtlpConfig exporter{.endpoint = endpoint, .service_version = kVersion, .ca_file = {}};
       supervisor_.add(std::make_shared<net::OtlpExporter>(std::move(exporter), runtime_.main(), tracer_));
@@ -156,33 +148,21 @@ class Node {
                     *internal_router_,
                     [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service)); }};
     for (const auto& name : options_.roles) roles().at(name).build(parts);
-    supervisor_.add(public_);
   }
 
-  std::shared_ptr<net::HttpServer> make_server(std::string name, std::string listen,
-                                               std::shared_ptr<const net::Router> router) {
-    net::ServerConfig config;
-    const bool is_public = name == "public";
-    config.name = std::move(name);
-    config.listen = std::move(listen);
+  std::shared_ptr<net::HttpServer> make_server(bool is_public, std::shared_ptr<const net::Router> router) {
+    auto config = is_public ? public_server_config(config_) : internal_server_config(config_);
     config.router = std::move(router);
-    if (is_public) {
-      config.tls_cert = config_.get(net::keys::kTlsCert);
-      config.tls_key = config_.get(net::keys::kTlsKey);
-      config.trusted_proxies = config_.get(net::keys::kTrustedProxies);
-    }
-    config.limits = server_limits(config_);
     return std::make_shared<net::HttpServer>(std::move(config), runtime_.main(), runtime_.connections(),
                                              registry_, &tracer_);
   }
 
   Task<void> live() {
     supervisor_.validate();
-    // Both ports are taken before anything else happens: one that is in use is told before the database is
-    // touched, and what to open can be told at once. Who connects before the node is ready waits in the
-    // listener's queue.
-    co_await internal_->bind();
-    co_await public_->bind();
+    refuse_second_node();
+    // Both ports are taken before the database is touched: one that is in use is told at once.
+    co_await bind(*internal_, "server.internal_listen");
+    co_await bind(*public_, "server.listen");
     make_folder(config_, database_, folder_);
     const InstanceFile instance(folder_, notes());
     if (config_.get(net::keys::kRates) == "off") {
@@ -202,6 +182,29 @@ class Node {
     co_await supervisor_.stop();
     if (failure) std::rethrow_exception(failure);
     log::info("node", "stopped");
+  }
+
+  // The embedded database has a lock of its own; this one speaks before a port in use does.
+  void refuse_second_node() const {
+    if (!database_.embedded) return;
+    for (const auto& other : running_instances(folder_)) {
+      const auto database = other.notes.find("database");
+      if (database == other.notes.end() || database->second != "embedded") continue;
+      throw UserError(
+          fmt::format("the data folder {} is in use by another todoke (pid {}): stop that one, or choose "
+                      "another folder with TODOKE_DATA_DIR",
+                      folder_.string(), other.pid));
+    }
+  }
+
+  static Task<void> bind(net::HttpServer& server, std::string_view key) {
+    std::string refused;
+    try {
+      co_await server.bind();
+    } catch (const UserError& error) {
+      refused = error.what();
+    }
+    if (!refused.empty()) throw UserError(fmt::format("{} ({}; port 0 takes any)", refused, key));
   }
 
   void tell_ready() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -281,6 +282,7 @@ void Config::put_from_file(const KeySpec& spec, const std::string& path, Layer l
 
 void Config::load_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  if (std::filesystem::is_directory(path)) throw UserError(fmt::format("{}: is a folder, not a file", path));
   if (!file) throw UserError(fmt::format("{}: can't be read: no such file, or no permission", path));
   std::stringstream text;
   text << file.rdbuf();

@@ -69,6 +69,7 @@ struct Supervisor::Child {
   Signal ended;
   std::exception_ptr unmendable;
   bool spawned = false;
+  bool stops_first = false;
 };
 
 Supervisor::Supervisor(Executor executor, const Clock& clock, HealthBoard& board, metrics::Registry& registry)
@@ -80,8 +81,9 @@ Supervisor::Supervisor(Executor executor, const Clock& clock, HealthBoard& board
 
 Supervisor::~Supervisor() = default;
 
-void Supervisor::add(std::shared_ptr<Service> service) {
+void Supervisor::add(std::shared_ptr<Service> service, bool stops_first) {
   auto child = std::make_shared<Child>(std::move(service), executor_);
+  child->stops_first = stops_first;
   restarts_.with({child->name()});
   board_.report(child->name(), child->service->essential(), {HealthState::starting, "waits for its turn"});
   children_.push_back(std::move(child));
@@ -117,6 +119,9 @@ Task<void> Supervisor::supervise(std::shared_ptr<Child> child) {
   while (!child->stop_asked.is_set()) {
     std::exception_ptr failure;
     SteadyTime since{};
+    if (!was_up && restarts_.with({name}).value() == 0) {
+      board_.report(name, service.essential(), {HealthState::starting, {}});
+    }
     try {
       co_await service.start();
       since = clock_.steady();
@@ -156,12 +161,14 @@ void Supervisor::interrupt() {
 
 Task<void> Supervisor::stop() {
   stopping_ = true;
-  for (const auto& child : std::views::reverse(children_)) {
-    if (!child->spawned) continue;
-    child->stop_asked.set();
-    if (!child->ended.is_set()) child->service->stop();
-    co_await child->ended.wait();
-    log::debug("supervisor", "service stopped", {{"service", child->name()}});
+  for (const bool first : {true, false}) {
+    for (const auto& child : std::views::reverse(children_)) {
+      if (!child->spawned || child->stops_first != first) continue;
+      child->stop_asked.set();
+      if (!child->ended.is_set()) child->service->stop();
+      co_await child->ended.wait();
+      log::debug("supervisor", "service stopped", {{"service", child->name()}});
+    }
   }
 }
 

@@ -78,7 +78,8 @@ class Supervisor {
   Supervisor(Executor executor, const Clock& clock, HealthBoard& board, metrics::Registry& registry);
   ~Supervisor();
 
-  void add(std::shared_ptr<Service> service);
+  // `stops_first`: for what lets work in from outside. It is stopped before all others, wherever it stands.
+  void add(std::shared_ptr<Service> service, bool stops_first = false);
 
   // Throws UserError that names the first service whose configuration is refused.
   void validate() const;

@@ -92,6 +92,15 @@ TEST_F(Fixture, StartsInOrderAndStopsInTheOppositeOrder) {
   EXPECT_THAT(journal, testing::ElementsAre("start a", "start b", "end b", "end a"));
 }
 
+TEST_F(Fixture, WhatLetsWorkInStopsFirst) {
+  supervisor.add(
+      std::make_shared<Scripted>("door", std::deque<std::string>{"run"}, io.get_executor(), journal), true);
+  add("a", {"run"});
+  ASSERT_FALSE(run(supervisor.start()));
+  ASSERT_FALSE(run(supervisor.stop()));
+  EXPECT_THAT(journal, testing::ElementsAre("start door", "start a", "end door", "end a"));
+}
+
 TEST_F(Fixture, AServiceThatDiesIsStartedAgainAndCounted) {
   const auto a = add("a", {"die", "no start", "run"});
   ASSERT_FALSE(run(supervisor.start()));

@@ -103,6 +103,22 @@ TEST(CommandLine, DoctorWithoutANodeSaysHowToStartOne) {
   EXPECT_THAT(exit.out, HasSubstr("`todoke up` starts one"));
 }
 
+TEST(CommandLine, DoctorFindsWhatAStartWouldRefuse) {
+  const TempFolder folder;
+  const auto proxies =
+      todoke({"doctor", "--data_dir", folder.path().string(), "--server.trusted_proxies", "foo"});
+  EXPECT_EQ(proxies.code, 1);
+  EXPECT_THAT(proxies.out, HasSubstr("server.trusted_proxies"));
+  std::ofstream(folder.path() / "file") << "x";
+  EXPECT_EQ(todoke({"doctor", "--data_dir", (folder.path() / "file").string()}).code, 1);
+}
+
+TEST(CommandLine, AFolderIsNoConfigurationFile) {
+  const auto exit = todoke({"config", "--config", "/tmp"});
+  EXPECT_EQ(exit.code, 1);
+  EXPECT_THAT(exit.err, HasSubstr("/tmp: is a folder"));
+}
+
 TEST(CommandLine, PsqlWithoutANodeSaysWhatToDo) {
   const TempFolder folder;
   const auto exit = todoke({"psql", "-c", "select 1"}, {"TODOKE_DATA_DIR=" + folder.path().string()});

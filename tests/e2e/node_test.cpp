@@ -198,6 +198,21 @@ TEST_F(Node, SeveralProcessesOnOneFreshDatabaseMigrateItOnce) {
   EXPECT_EQ(nodes[0]->sql("select count(*) = max(version) from todoke.schema_migrations"), "t");
 }
 
+TEST_F(Node, PsqlTakesTheFolderAsAnOption) {
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  const auto exit =
+      run_command({todoke_binary(), "psql", "--data_dir", folder.path().string(), "-Atc", "select 41 + 1"});
+  EXPECT_EQ(exit.out, "42\n") << exit.err;
+}
+
+TEST_F(Node, ACleanStopLogsNoError) {
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  node.process().kill(SIGTERM);
+  EXPECT_THAT(node.process().wait().err, testing::Not(HasSubstr("\"level\":\"error\"")));
+}
+
 TEST_F(Node, DoctorShowsWhatWasBound) {
   TodokeUp node(folder.path());
   node.wait_ready();
@@ -249,6 +264,7 @@ TEST_F(Node, StopsWhileItWaitsForADatabaseThatIsNotThere) {
                 {"DATABASE_URL=host=" + folder.path().string() + " user=todoke dbname=todoke"});
   node.process().wait_for_output("connect failed");
   EXPECT_EQ(http_get("http://" + node.internal_address() + "/healthz").status, 503);
+  EXPECT_EQ(http_get("http://" + node.public_address() + "/healthz").status, 503) << "answers while it waits";
   node.process().kill(SIGTERM);
   EXPECT_EQ(node.process().wait().code, 0);
 }

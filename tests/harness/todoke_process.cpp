@@ -90,7 +90,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command,
   if (!user.empty()) {
     identity = getpwnam(user.c_str());
     if (identity == nullptr) throw std::runtime_error("no such user: " + user);
-    environment.push_back("HOME=/tmp");
+    environment.emplace_back("HOME=/tmp");
   }
   const auto argv = pointers(words);
   const auto envp = pointers(environment);

@@ -29,7 +29,8 @@ class WsTestServer {
   using MakeHandler = std::function<std::shared_ptr<WsHandler>()>;
 
   explicit WsTestServer(
-      WsOptions options = {}, MakeHandler make_handler = [] { return std::make_shared<EchoHandler>(); });
+      const WsOptions& options = {},
+      const MakeHandler& make_handler = [] { return std::make_shared<EchoHandler>(); });
   // Stops the server and waits for the thread.
   ~WsTestServer();
   WsTestServer(const WsTestServer&) = delete;
