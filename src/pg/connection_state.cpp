@@ -1,6 +1,7 @@
 #include "pg/connection_state.hpp"
 
 #include <array>
+#include <atomic>
 #include <stdexcept>
 #include <utility>
 
@@ -53,8 +54,14 @@ struct Connection::State::Cancel {
 
 Task<bool> run_blocking_until(std::function<void()> work, SteadyTime until) {
   const auto executor = co_await asio::this_coro::executor;
-  auto call = start_blocking(executor, std::move(work));
+  // What is given up before its turn came is not begun: a resolver that hangs must not leave a growing queue.
+  const auto given_up = std::make_shared<std::atomic<bool>>(false);
+  std::function<void()> unless_given_up = [given_up, work = std::move(work)] {
+    if (!*given_up) work();
+  };
+  auto call = start_blocking(executor, std::move(unless_given_up));
   const bool ended = co_await call->done.wait_for(until - std::chrono::steady_clock::now());
+  if (!ended) *given_up = true;
   if (ended && call->failure) std::rethrow_exception(call->failure);
   co_return ended;
 }
