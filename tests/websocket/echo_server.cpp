@@ -37,7 +37,7 @@ Task<void> serve(HttpServer& server, std::promise<void>& started) {
 }  // namespace
 
 WsTestServer::WsTestServer(const WsOptions& options, const MakeHandler& make_handler)
-    : state_(std::make_unique<State>(options, std::move(make_handler))) {
+    : state_(std::make_unique<State>(options, make_handler)) {
   spawn(state_->context.get_executor(), serve(*state_->server, state_->started),
         [](const std::exception_ptr& error) {
           if (error) log::error("test", "the server failed", {{"error", describe(error)}});
