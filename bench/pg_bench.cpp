@@ -26,10 +26,11 @@ Deadline soon() {
   return Deadline::after(std::chrono::seconds(30));
 }
 
+std::int64_t next = 0;  // the number of the next row
+
 // Rows/s of `step`, which writes `rows` rows from number `first` on.
 template <class Step>
 Task<double> rate(std::int64_t rows, Step step) {
-  static std::int64_t next = 0;
   const auto began = std::chrono::steady_clock::now();
   std::int64_t done = 0;
   while (std::chrono::steady_clock::now() - began < kEach) {
@@ -63,7 +64,6 @@ struct Arrays {
 };
 
 Task<void> measure(pg::EmbeddedPostgres& server) {
-  co_await server.start();
   pg::ConnectOptions options;
   options.url = server.connection_string();
   {
@@ -84,8 +84,19 @@ Task<void> measure(pg::EmbeddedPostgres& server) {
                  stdout);
     }
   }
+}
+
+Task<void> start_and_measure(pg::EmbeddedPostgres& server) {
+  co_await server.start();
+  std::exception_ptr failure;
+  try {
+    co_await measure(server);
+  } catch (...) {
+    failure = std::current_exception();
+  }
   server.stop();
   co_await server.run();
+  if (failure) std::rethrow_exception(failure);
 }
 
 int run() {
@@ -97,7 +108,8 @@ int run() {
     pg::EmbeddedConfig config;
     config.data_dir = folder.string();
     pg::EmbeddedPostgres server(io.get_executor(), config);
-    asio::co_spawn(io, measure(server), [&](std::exception_ptr error) { failure = std::move(error); });
+    asio::co_spawn(io, start_and_measure(server),
+                   [&](std::exception_ptr error) { failure = std::move(error); });
     io.run();
     wait_for_blocking_calls();
   }
