@@ -94,7 +94,7 @@ class Node {
       : config_(config),
         options_(options),
         began_(clock_.steady()),
-        runtime_(config.get(net::keys::kIoThreads)),
+        runtime_(net::io_threads_from(config, std::thread::hardware_concurrency())),
         database_(database_in_use(config)),
         folder_(data_folder(config)),
         tracer_(registry_),

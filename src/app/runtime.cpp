@@ -1,6 +1,5 @@
 #include "app/runtime.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -8,17 +7,9 @@
 #include <boost/asio/executor_work_guard.hpp>
 
 namespace todoke::app {
-namespace {
 
-std::int64_t default_io_threads() {
-  return std::max<std::int64_t>(1, std::thread::hardware_concurrency() / 2);
-}
-
-}  // namespace
-
-Runtime::Runtime(std::int64_t io_threads) {
-  const auto wanted = io_threads > 0 ? io_threads : default_io_threads();
-  for (std::int64_t i = 1; i < wanted; ++i) others_.push_back(std::make_unique<asio::io_context>(1));
+Runtime::Runtime(std::size_t loops) {
+  for (std::size_t i = 1; i < loops; ++i) others_.push_back(std::make_unique<asio::io_context>(1));
 }
 
 Runtime::~Runtime() {

@@ -2,7 +2,7 @@
 // thread each for connections.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -15,9 +15,8 @@ namespace todoke::app {
 
 class Runtime {
  public:
-  // `io_threads` 0: one for every two cores. One loop alone means that the main thread carries the
-  // connections too.
-  explicit Runtime(std::int64_t io_threads);
+  // One loop alone means that the main thread carries the connections too.
+  explicit Runtime(std::size_t loops);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;

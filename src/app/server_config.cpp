@@ -3,6 +3,7 @@
 #include "net/config.hpp"
 
 namespace todoke::app {
+
 net::ServerConfig public_server_config(const Config& config) {
   net::ServerConfig server;
   server.name = "public";
