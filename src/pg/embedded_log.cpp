@@ -34,6 +34,8 @@ struct Severity {
 };
 
 // FATAL ends one connection and ERROR one statement, both at a client's request; PANIC is the server's own.
+// One FATAL is no failure: a backend that had not yet read its client's goodbye when the server was stopped.
+constexpr std::string_view kEndedOnPurpose = "terminating connection due to administrator command";
 constexpr std::array<Severity, 16> kSeverities{{
     {"DEBUG", log::Level::debug},
     {"DEBUG1", log::Level::debug},
@@ -138,7 +140,9 @@ PostgresLine parse_postgres_line(std::string_view line, log::Level level_before)
     const auto word = line.substr(start, colon - start);
     for (const auto& severity : kSeverities) {
       if (severity.name != word) continue;
-      if (severity.level) return {*severity.level, severity.name, line.substr(colon + 3)};
+      const auto text = line.substr(colon + 3);
+      if (text == kEndedOnPurpose) return {log::Level::info, severity.name, text};
+      if (severity.level) return {*severity.level, severity.name, text};
       return {level_before, severity.name, line.substr(start)};
     }
   }

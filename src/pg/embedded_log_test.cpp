@@ -27,6 +27,13 @@ TEST(PostgresLog, SeveritiesBecomeLevels) {
   }
 }
 
+TEST(PostgresLog, AConnectionThatAStopEndsIsNoError) {
+  const auto parsed =
+      parse_postgres_line("FATAL:  terminating connection due to administrator command", Level::info);
+  EXPECT_EQ(parsed.level, Level::info);
+  EXPECT_EQ(parsed.severity, "FATAL");
+}
+
 TEST(PostgresLog, AnOperatorsPrefixIsTakenOff) {
   const auto parsed =
       parse_postgres_line("2026-01-02 03:04:05 UTC [4711] ERROR:  no such table:  x", Level::info);
