@@ -1,5 +1,6 @@
 #include "app/node.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
@@ -83,6 +84,13 @@ pg::PoolOptions pool_options(const Config& config, const DatabaseInUse& database
   return options;
 }
 
+pg::ListenerOptions listener_options(const Config& config, const DatabaseInUse& database) {
+  pg::ListenerOptions options;
+  options.connect.url = database.url;
+  options.connect_max = config.get(pg::kDatabaseConnectTimeout);
+  return options;
+}
+
 void write_out(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
@@ -99,6 +107,7 @@ class Node {
         folder_(data_folder(config)),
         tracer_(registry_),
         pool_(pool_options(config, database_), clock_, registry_),
+        listener_(std::make_shared<pg::Listener>(runtime_.main(), listener_options(config_, database_), registry_)),
         supervisor_(runtime_.main(), clock_, board_, registry_),
         signals_(runtime_.main(), SIGINT, SIGTERM, SIGHUP),
         stop_(runtime_.main()) {
@@ -122,7 +131,9 @@ class Node {
   // first to stop.
   void add_services() {
     add_internal_routes(*internal_router_, board_, registry_);
-    add_public_routes(*public_router_, board_);
+    const auto& roles_here = options_.roles;
+    const bool has_relay = std::find(roles_here.begin(), roles_here.end(), "relay") != roles_here.end();
+    add_public_routes(*public_router_, board_, !has_relay);
     internal_ = make_server(false, internal_router_);
     public_ = make_server(true, public_router_);
 
@@ -137,10 +148,13 @@ class Node {
           std::make_shared<pg::EmbeddedPostgres>(runtime_.main(), pg::embedded_config(config_, folder_)));
     }
     supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pool_, board_));
+    if (!options_.roles.empty()) supervisor_.add(listener_);
     NodeParts parts{config_,
                     clock_,
                     runtime_.main(),
                     pool_,
+                    *listener_,
+                    pool_options(config_, database_).connect,
                     board_,
                     registry_,
                     tracer_,
@@ -302,6 +316,7 @@ class Node {
   std::filesystem::path folder_;
   Tracer tracer_;
   pg::Pool pool_;
+  std::shared_ptr<pg::Listener> listener_;
   std::shared_ptr<net::Router> public_router_ = std::make_shared<net::Router>();
   std::shared_ptr<net::Router> internal_router_ = std::make_shared<net::Router>();
   std::shared_ptr<net::HttpServer> internal_;

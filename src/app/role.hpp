@@ -14,6 +14,7 @@
 #include "base/service.hpp"
 #include "base/trace.hpp"
 #include "net/router.hpp"
+#include "pg/listener.hpp"
 #include "pg/pool.hpp"
 
 namespace todoke::app {
@@ -24,6 +25,8 @@ struct NodeParts {
   const Clock& clock;
   Executor executor;
   pg::Pool& pool;
+  pg::Listener& listener;
+  pg::ConnectOptions database;  // for who needs a connection of its own
   HealthBoard& health;
   metrics::Registry& metrics;
   Tracer& tracer;

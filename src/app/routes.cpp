@@ -36,8 +36,9 @@ Task<net::Response> answer(net::Response response) {
 
 }  // namespace
 
-void add_public_routes(net::Router& router, const HealthBoard& board) {
+void add_public_routes(net::Router& router, const HealthBoard& board, bool greets) {
   router.add("GET", "/healthz", [&board](net::Request&) { return answer(health_response(board, false)); });
+  if (!greets) return;
   router.add("GET", "/", [](net::Request&) {
     return answer(net::text_response(
         kOk, "todoke " + std::string(kVersion) + "\n\nGET /healthz tells whether this node is well.\n"));

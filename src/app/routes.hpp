@@ -8,7 +8,8 @@
 
 namespace todoke::app {
 
-void add_public_routes(net::Router& router, const HealthBoard& board);
+// `greets`: no role has a page of its own at `/`.
+void add_public_routes(net::Router& router, const HealthBoard& board, bool greets);
 void add_internal_routes(net::Router& router, const HealthBoard& board, const metrics::Registry& registry);
 
 }  // namespace todoke::app

@@ -114,8 +114,14 @@ enum class Reason : std::uint8_t {
   search_unsupported,
   t_required,
   query_too_slow,
+  query_failed,
+  too_many_subscriptions,
 
   // Who is asking.
+  not_auth_event,
+  wrong_challenge,
+  wrong_relay,
+  too_many_keys,
   auth_required,
   consent_required,
   subscription_required,

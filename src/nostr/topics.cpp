@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kNamespace = "kukuri:";
 constexpr std::string_view kUser = "user:";
+constexpr std::string_view kMappingV2 = "kukuri:topic:v2";
 constexpr std::size_t kHashHexSize = 64;
 
 bool is_hash_hex(std::string_view text) {
@@ -29,6 +30,15 @@ void trim(icu::UnicodeString& text) {
   while (!text.isEmpty() && u_isUWhiteSpace(text.char32At(text.length() - 1))) {
     text.truncate(text.moveIndex32(text.length(), -1));
   }
+}
+
+std::string mapped_text(std::string_view network_id, std::string_view normal, TopicMapping mapping) {
+  std::string text;
+  if (mapping == TopicMapping::v2) text.append(kMappingV2).push_back('\0');
+  text += network_id;
+  if (mapping == TopicMapping::v2) text.push_back('\0');
+  text += normal;
+  return text;
 }
 
 // ICU takes invalid bytes for U+FFFD instead of refusing them.
@@ -95,11 +105,11 @@ Expected<std::string> normal_topic_name(std::string_view name) {
   return normal;
 }
 
-Expected<TopicId> topic_id_of_name(std::string_view network_id, std::string_view name) {
+Expected<TopicId> topic_id_of_name(std::string_view network_id, std::string_view name, TopicMapping mapping) {
   auto normal = normal_topic_name(name);
   if (!normal) return tl::unexpected(normal.error());
   if (auto already = TopicId::from(*normal)) return std::move(*already);
-  const auto hash = blake3(as_bytes(std::string(network_id) + *normal));
+  const auto hash = blake3(as_bytes(mapped_text(network_id, *normal, mapping)));
   return *TopicId::from(std::string(kNamespace) + to_hex(hash));
 }
 

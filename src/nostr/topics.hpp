@@ -46,9 +46,17 @@ bool has_topic(const Event& event, std::span<const std::string> reserved = {});
 inline constexpr std::size_t kTopicNameBytesMax = 1024;  // a name is a line at most; bounds the work
 Expected<std::string> normal_topic_name(std::string_view name);
 
-// `kukuri:` + hex(BLAKE3(network_id + normal name)). A name that is a topic id already stays what it is.
-// network_id keeps networks apart: `kukuri:main:`, `kukuri:dev:`.
-Expected<TopicId> topic_id_of_name(std::string_view network_id, std::string_view name);
+// What is hashed for a name. Two mappings, so that a network can move from one to the other while both are in
+// use.
+enum class TopicMapping : std::uint8_t {
+  v1,  // network_id, normal name
+  v2,  // `kukuri:topic:v2`, zero byte, network_id, zero byte, normal name: where each ends can't be mistaken
+};
+
+// `kukuri:` + hex of BLAKE3 by the mapping. A name that is a topic id already stays what it is. network_id
+// keeps networks apart: `kukuri:main:`, `kukuri:dev:`.
+Expected<TopicId> topic_id_of_name(std::string_view network_id, std::string_view name,
+                                   TopicMapping mapping = TopicMapping::v1);
 
 // The 32 bytes by which gossip knows the topic: those of `kukuri:<64 hex>`, else BLAKE3 of the topic id.
 Hash32 gossip_topic_id(const TopicId& topic);

@@ -78,6 +78,20 @@ TEST(TopicNames, BecomeIds) {
   EXPECT_NE(id_of("Bitcoin", "kukuri:dev:"), id_of("Bitcoin"));
 }
 
+TEST(TopicNames, BecomeOtherIdsInTheSecondMapping) {
+  const auto v2 = [](std::string_view network, std::string_view name) {
+    return topic_id_of_name(network, name, TopicMapping::v2)->text();
+  };
+  constexpr std::string_view kHashed("kukuri:topic:v2\0kukuri:main:\0bitcoin", 36);
+  EXPECT_EQ(v2(kMain, " Bitcoin"), "kukuri:" + to_hex(blake3(as_bytes(kHashed))));
+  EXPECT_NE(v2(kMain, "Bitcoin"), id_of("Bitcoin"));
+  EXPECT_EQ(topic_id_of_name(kMain, "Bitcoin", TopicMapping::v1)->text(), id_of("Bitcoin"));
+  EXPECT_EQ(v2(kMain, test::kTopic), test::kTopic) << "an id is no name";
+  EXPECT_FALSE(topic_id_of_name(kMain, " ", TopicMapping::v2));
+  EXPECT_EQ(id_of("ab", "n"), id_of("b", "na")) << "the first mapping can't tell these apart";
+  EXPECT_NE(v2("n", "ab"), v2("na", "b"));
+}
+
 TEST(TopicNames, ThatLookTheSameAreTheSame) {
   for (const auto* name :
        {"bitcoin", "BITCOIN", "  Bitcoin\t\n", "\u3000Ｂｉｔｃｏｉｎ\u00a0", "\u2003bitcoin"}) {

@@ -1,0 +1,69 @@
+#include "relay_load/own_relay.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <linux/magic.h>
+#include <stdexcept>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "harness/todoke_process.hpp"
+
+namespace todoke::bench {
+namespace {
+
+std::filesystem::path new_folder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "todoke-bench-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + pattern);
+  struct statfs where{};
+  if (statfs(pattern.c_str(), &where) == 0 && where.f_type == TMPFS_MAGIC) {
+    std::fputs(fmt::format("bench/relay: {} is in memory, so writing costs less than it would; "
+                           "set TMPDIR to a folder on a disk\n",
+                           pattern)
+                   .c_str(),
+               stderr);
+  }
+  return pattern;
+}
+
+}  // namespace
+
+OwnRelay::OwnRelay() : folder_(new_folder()) {
+  try {
+    process_ = std::make_unique<test::TodokeUp>(
+        folder_ / "data", std::vector<std::string>{"--limits.rates", "off", "--log.level", "warning"});
+    process_->wait_ready();
+    url_ = "ws://" + process_->public_address() + "/relay";
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+OwnRelay::~OwnRelay() {
+  stop();
+}
+
+void OwnRelay::stop() {
+  if (process_) {
+    try {
+      process_->process().kill(SIGTERM);
+      const auto exit = process_->process().wait();
+      if (exit.code != 0)
+        std::fputs(fmt::format("bench/relay: todoke ended with {}: {}\n", exit.code, exit.err).c_str(),
+                   stderr);
+    } catch (const std::exception& error) {
+      std::fputs(fmt::format("bench/relay: stopping todoke: {}\n", error.what()).c_str(), stderr);
+    }
+    process_.reset();
+  }
+  std::error_code failed;
+  std::filesystem::remove_all(folder_, failed);
+  if (failed)
+    std::fputs(fmt::format("bench/relay: {} is left: {}\n", folder_.string(), failed.message()).c_str(),
+               stderr);
+}
+
+}  // namespace todoke::bench

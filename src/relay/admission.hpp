@@ -1,0 +1,25 @@
+// Everything that is checked of an event before the database: form, topics, id, signature. Pure but for the
+// clock that is given. The order is by cost; the signature is the last.
+#pragma once
+
+#include <chrono>
+#include <tl/expected.hpp>
+
+#include "nostr/rules.hpp"
+#include "relay/incoming.hpp"
+#include "relay/known_ids.hpp"
+#include "relay/topic_book.hpp"
+
+namespace todoke::relay {
+
+struct Admitted {
+  Incoming incoming;
+  bool ephemeral = false;  // to be delivered and not stored
+};
+
+// `known` answers duplicates before their signature is checked: they are refused with already_stored.
+tl::expected<Admitted, nostr::Reason> admit(EventPtr event, Source source, const nostr::Sender& sender,
+                                            const nostr::RuleSettings& rules, const TopicSet& topics,
+                                            const KnownIds& known, std::chrono::sys_seconds now);
+
+}  // namespace todoke::relay

@@ -1,0 +1,50 @@
+#include "relay/batch_plan.hpp"
+
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+namespace todoke::relay {
+namespace {
+
+constexpr std::size_t kLookAhead = 4;
+
+// The ids and keys that an event touches; the sets are kept apart by type.
+class Touched {
+ public:
+  // False when one of them was touched before. All of them are touched from now on.
+  bool touch(const Incoming& incoming) {
+    bool fresh = ids_.insert(incoming.event->id()).second;
+    if (!incoming.effective_key.empty()) fresh &= keys_.insert(incoming.effective_key).second;
+    for (const auto& id : incoming.targets.events) fresh &= ids_.insert(id).second;
+    for (const auto& key : incoming.target_keys) fresh &= keys_.insert(key).second;
+    return fresh;
+  }
+
+ private:
+  std::unordered_set<nostr::EventId> ids_;
+  std::unordered_set<std::string> keys_;
+};
+
+}  // namespace
+
+std::vector<Incoming> take_batch(std::deque<Incoming>& queue, std::size_t events_max) {
+  std::vector<Incoming> batch;
+  std::vector<Incoming> left;
+  Touched touched;
+  const auto look_max = events_max * kLookAhead;
+  std::size_t looked = 0;
+  while (!queue.empty() && batch.size() < events_max && looked < look_max) {
+    ++looked;
+    auto& next = queue.front();
+    (touched.touch(next) ? batch : left).push_back(std::move(next));
+    queue.pop_front();
+  }
+  while (!left.empty()) {
+    queue.push_front(std::move(left.back()));
+    left.pop_back();
+  }
+  return batch;
+}
+
+}  // namespace todoke::relay

@@ -1,0 +1,3 @@
+#include "relay/batch_plan.hpp"
+
+#include <gtest/gtest.h>

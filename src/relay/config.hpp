@@ -1,0 +1,323 @@
+// The configuration keys of the relay.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+
+namespace todoke::relay::keys {
+
+inline constexpr Key<std::string> kTopicPolicy{{
+    .name = "relay.topic_policy",
+    .type = KeyType::choice,
+    .fallback = "topics",
+    .meaning = "topics: an event must have a `t` tag with a topic id, and a REQ must ask for `#t`. open: a plain "
+               "Nostr relay.",
+    .choices = "topics|open",
+}};
+inline constexpr Key<std::string> kAcceptTopics{{
+    .name = "relay.accept_topics",
+    .type = KeyType::choice,
+    .fallback = "listed",
+    .meaning = "listed: the topics that are enabled (`todoke topic`). any: every topic id.",
+    .choices = "listed|any",
+}};
+inline constexpr Key<std::string> kNetworkId{{
+    .name = "topics.network_id",
+    .type = KeyType::text,
+    .fallback = "kukuri:main:",
+    .meaning = "Goes into the id of a topic name, so that networks with the same names stay apart.",
+}};
+inline constexpr Key<std::vector<std::string>> kReserved{{
+    .name = "topics.reserved",
+    .type = KeyType::list,
+    .meaning = "Topic ids beyond kukuri:<64 hex>, kukuri:global and kukuri:user:<64 hex>.",
+    .min = 0,
+    .max = 1'000,
+}};
+inline constexpr Key<std::string> kMapping{{
+    .name = "topics.mapping",
+    .type = KeyType::choice,
+    .fallback = "v1",
+    .meaning = "Which mapping from a topic name to its id `todoke topic` uses. both: during a migration, a name "
+               "stands for its ids by v1 and v2.",
+    .choices = "v1|v2|both",
+}};
+inline constexpr Key<std::int64_t> kTopicsMax{{
+    .name = "topics.enabled_max",
+    .type = KeyType::integer,
+    .fallback = "10000",
+    .meaning = "Topics that the node takes at once.",
+    .min = 1,
+    .max = 1'000'000,
+}};
+inline constexpr Key<std::string> kName{{
+    .name = "relay.name",
+    .type = KeyType::text,
+    .fallback = "todoke",
+    .meaning = "Name of the relay in its information document (NIP-11).",
+}};
+inline constexpr Key<std::string> kDescription{{
+    .name = "relay.description",
+    .type = KeyType::text,
+    .meaning = "Description of the relay in its information document.",
+}};
+inline constexpr Key<std::string> kContact{{
+    .name = "relay.contact",
+    .type = KeyType::text,
+    .meaning = "Where its operator can be reached, as a URI such as mailto:…, in its information document.",
+}};
+inline constexpr Key<std::string> kPubkey{{
+    .name = "relay.pubkey",
+    .type = KeyType::text,
+    .meaning = "Public key of its operator, 64 hex digits, in its information document.",
+}};
+inline constexpr Key<std::string> kPublicUrl{{
+    .name = "relay.public_url",
+    .type = KeyType::text,
+    .meaning = "The address by which clients know the relay, such as wss://relay.example.org. NIP-42 answers must "
+               "name it, or the host that the client connected to.",
+}};
+inline constexpr Key<std::int64_t> kMessageBytesMax{{
+    .name = "relay.message_bytes_max",
+    .type = KeyType::size,
+    .fallback = "128KiB",
+    .meaning = "Largest message of a client.",
+    .min = 4'096,
+    .max = 16 * 1024 * 1024,
+}};
+inline constexpr Key<std::int64_t> kEventBytesMax{{
+    .name = "relay.event_bytes_max",
+    .type = KeyType::size,
+    .fallback = "64KiB",
+    .meaning = "Largest event, as JSON without white space.",
+    .min = 1'024,
+    .max = 8 * 1024 * 1024,
+}};
+inline constexpr Key<std::int64_t> kTagsMax{{
+    .name = "relay.tags_max",
+    .type = KeyType::integer,
+    .fallback = "2000",
+    .meaning = "Tags of an event.",
+    .min = 1,
+    .max = 100'000,
+}};
+inline constexpr Key<std::int64_t> kFiltersMax{{
+    .name = "relay.filters_max",
+    .type = KeyType::integer,
+    .fallback = "20",
+    .meaning = "Filters of a REQ or COUNT.",
+    .min = 1,
+    .max = 1'000,
+}};
+inline constexpr Key<std::int64_t> kSubscriptionsMax{{
+    .name = "relay.subscriptions_max",
+    .type = KeyType::integer,
+    .fallback = "50",
+    .meaning = "Open subscriptions of a connection.",
+    .min = 1,
+    .max = 10'000,
+}};
+inline constexpr Key<std::int64_t> kLimitDefault{{
+    .name = "relay.limit_default",
+    .type = KeyType::integer,
+    .fallback = "500",
+    .meaning = "Stored events for a filter that has no limit.",
+    .min = 1,
+    .max = 100'000,
+}};
+inline constexpr Key<std::int64_t> kLimitMax{{
+    .name = "relay.limit_max",
+    .type = KeyType::integer,
+    .fallback = "5000",
+    .meaning = "Largest limit of a filter; a larger one counts as this. A REQ ends at 2 MiB of stored events in "
+               "any case.",
+    .min = 1,
+    .max = 100'000,
+}};
+inline constexpr Key<std::chrono::milliseconds> kFutureMax{{
+    .name = "relay.created_at_future_max",
+    .type = KeyType::duration,
+    .fallback = "15m",
+    .meaning = "How far in the future the created_at of an event may be.",
+    .unit = "s",
+    .min = 0,
+    .max = 31'536'000'000,
+}};
+inline constexpr Key<std::chrono::milliseconds> kPastMax{{
+    .name = "relay.created_at_past_max",
+    .type = KeyType::duration,
+    .fallback = "0",
+    .meaning = "How far in the past the created_at of an event may be. 0: no bound.",
+    .unit = "s",
+    .min = 0,
+    .max = 3'153'600'000'000,
+}};
+inline constexpr Key<std::int64_t> kDifficultyMin{{
+    .name = "relay.difficulty_min",
+    .type = KeyType::integer,
+    .fallback = "0",
+    .meaning = "Proof of work that an event must have (NIP-13), in leading zero bits of its id.",
+    .min = 0,
+    .max = 64,
+}};
+inline constexpr Key<std::chrono::milliseconds> kQueryTimeout{{
+    .name = "relay.query_timeout",
+    .type = KeyType::duration,
+    .fallback = "5s",
+    .meaning = "Time for the stored events of a REQ and for a COUNT; then it is CLOSED.",
+    .unit = "s",
+    .min = 10,
+    .max = 300'000,
+}};
+inline constexpr Key<std::string> kCompression{{
+    .name = "relay.compression",
+    .type = KeyType::choice,
+    .fallback = "on",
+    .meaning = "Whether permessage-deflate is offered to clients.",
+    .choices = "on|off",
+}};
+inline constexpr Key<std::chrono::milliseconds> kPingInterval{{
+    .name = "relay.ping_interval",
+    .type = KeyType::duration,
+    .fallback = "30s",
+    .meaning = "A client from which nothing came for so long gets a ping.",
+    .unit = "s",
+    .min = 100,
+    .max = 3'600'000,
+}};
+inline constexpr Key<std::chrono::milliseconds> kIdleTimeout{{
+    .name = "relay.idle_timeout",
+    .type = KeyType::duration,
+    .fallback = "75s",
+    .meaning = "A client from which nothing came for so long, not even a pong, is closed.",
+    .unit = "s",
+    .min = 200,
+    .max = 3'600'000,
+}};
+inline constexpr Key<std::chrono::milliseconds> kSendTimeout{{
+    .name = "relay.send_timeout",
+    .type = KeyType::duration,
+    .fallback = "20s",
+    .meaning = "Time for one write to a client; a slower one is closed.",
+    .unit = "s",
+    .min = 100,
+    .max = 3'600'000,
+}};
+inline constexpr Key<std::int64_t> kSendQueueBytesMax{{
+    .name = "relay.send_queue_bytes_max",
+    .type = KeyType::size,
+    .fallback = "16MiB",
+    .meaning = "Bytes that may wait for one client; one that reads too slowly is closed.",
+    .min = 64 * 1024,
+    .max = 1024LL * 1024 * 1024,
+}};
+inline constexpr Key<std::int64_t> kCacheTopics{{
+    .name = "relay.cache_topics",
+    .type = KeyType::integer,
+    .fallback = "256",
+    .meaning = "Topics whose recent events are kept in memory. 0: none.",
+    .min = 0,
+    .max = 100'000,
+}};
+inline constexpr Key<std::int64_t> kCacheEvents{{
+    .name = "relay.cache_events",
+    .type = KeyType::integer,
+    .fallback = "1000",
+    .meaning = "Recent events of a topic that are kept in memory.",
+    .min = 10,
+    .max = 100'000,
+}};
+inline constexpr Key<std::int64_t> kCacheBytes{{
+    .name = "relay.cache_bytes",
+    .type = KeyType::size,
+    .fallback = "64MiB",
+    .meaning = "Memory for recent events of all topics.",
+    .min = 1024 * 1024,
+    .max = 64LL * 1024 * 1024 * 1024,
+}};
+inline constexpr Key<std::int64_t> kBatchEventsMax{{
+    .name = "relay.batch_events_max",
+    .type = KeyType::integer,
+    .fallback = "256",
+    .meaning = "Events that are committed together.",
+    .min = 1,
+    .max = 4'096,
+}};
+inline constexpr Key<std::int64_t> kQueueEventsMax{{
+    .name = "relay.queue_events_max",
+    .type = KeyType::integer,
+    .fallback = "16384",
+    .meaning = "Events that wait for their commit. Clients are no longer read when an eighth of it is full.",
+    .min = 64,
+    .max = 1'000'000,
+}};
+inline constexpr Key<std::int64_t> kEventsPerMinute{{
+    .name = "limits.events_per_minute",
+    .type = KeyType::integer,
+    .fallback = "120",
+    .meaning = "EVENTs of a client: of an address, or of a key and an address once authenticated.",
+    .min = 1,
+    .max = 100'000'000,
+}};
+inline constexpr Key<std::int64_t> kReqsPerMinute{{
+    .name = "limits.reqs_per_minute",
+    .type = KeyType::integer,
+    .fallback = "60",
+    .meaning = "REQs and COUNTs of a client.",
+    .min = 1,
+    .max = 100'000'000,
+}};
+inline constexpr Key<std::int64_t> kConnectionsPerMinute{{
+    .name = "limits.connections_per_minute",
+    .type = KeyType::integer,
+    .fallback = "30",
+    .meaning = "New WebSocket connections of an address.",
+    .min = 1,
+    .max = 100'000'000,
+}};
+inline constexpr Key<std::string> kAuthMode{{
+    .name = "auth.mode",
+    .type = KeyType::choice,
+    .fallback = "off",
+    .meaning = "required: from auth.enforce_at on, clients must authenticate (NIP-42) before EVENT, REQ and COUNT.",
+    .choices = "off|required",
+}};
+inline constexpr Key<std::int64_t> kEnforceAt{{
+    .name = "auth.enforce_at",
+    .type = KeyType::integer,
+    .fallback = "0",
+    .meaning = "Unix time from which auth.mode = required is in force. 0: at once.",
+    .min = 0,
+    .max = 253'402'300'799,
+}};
+inline constexpr Key<std::chrono::milliseconds> kGrace{{
+    .name = "auth.grace_seconds",
+    .type = KeyType::duration,
+    .fallback = "900",
+    .meaning = "How long after auth.enforce_at older connections may go on without authentication.",
+    .unit = "s",
+    .min = 0,
+    .max = 31'536'000'000,
+}};
+inline constexpr Key<std::chrono::milliseconds> kAuthTimeout{{
+    .name = "auth.ws_auth_timeout_seconds",
+    .type = KeyType::duration,
+    .fallback = "10",
+    .meaning = "How long a new connection may take to authenticate where it must.",
+    .unit = "s",
+    .min = 100,
+    .max = 3'600'000,
+}};
+
+}  // namespace todoke::relay::keys
+
+namespace todoke::relay {
+
+std::span<const KeySpec* const> config_keys();
+
+}  // namespace todoke::relay

@@ -1,0 +1,67 @@
+// Takes ephemeral events to the subscribers of every relay of this database: at once to those of this one, and
+// through an unlogged table, which is emptied within seconds, to the others. Each id goes out once on each relay,
+// however often and wherever it was sent. Nothing is promised to who is not there.
+//
+// Bounded: `waiting_max` events on their way to the table; what comes beyond stays on this relay and is counted.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/service.hpp"
+#include "pg/listener.hpp"
+#include "pg/pool.hpp"
+#include "relay/incoming.hpp"
+#include "relay/known_ids.hpp"
+#include "relay/metrics.hpp"
+
+namespace todoke::relay {
+
+class EphemeralExchange final : public Service {
+ public:
+  using Deliver = std::function<void(LiveEventPtr)>;
+  static constexpr std::size_t kWaitingMax = 2'000;
+
+  EphemeralExchange(Executor executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock,
+                    RelayMetrics& metrics, Deliver deliver);
+
+  // From anywhere. False: it was sent before.
+  bool send(LiveEventPtr live);
+
+  [[nodiscard]] std::string_view name() const override { return "ephemeral"; }
+  [[nodiscard]] bool essential() const override { return false; }
+  Task<void> start() override;
+  Task<void> run() override;
+  void stop() override;
+
+ private:
+  Task<void> exchange();
+  Task<void> write(pg::Connection& connection, Deadline deadline);
+  Task<void> read(pg::Connection& connection, Deadline deadline);
+  void deliver_foreign(pg::ByteView json);
+
+  pg::Pool& pool_;
+  pg::Listener& listener_;
+  const Clock& clock_;
+  RelayMetrics& metrics_;
+  Deliver deliver_;
+  const std::string origin_;
+  KnownIds sent_;
+  Signal wake_;
+  bool told_ = true;  // others may have sent something
+  bool stop_asked_ = false;
+  std::int64_t last_id_ = 0;
+  SteadyTime empty_at_{};
+  pg::Listener::Subscription subscription_;
+
+  std::mutex mutex_;
+  std::vector<LiveEventPtr> waiting_;
+};
+
+// What subscribers need to know of an event that is not stored.
+LiveEventPtr live_of(const Incoming& incoming);
+
+}  // namespace todoke::relay

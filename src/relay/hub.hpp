@@ -1,0 +1,144 @@
+// Subscriptions and live delivery. Follows the log: the rows that this relay's writer has appended come straight
+// from it, those of other relays are fetched. Every event goes out in the order of seq, once to a subscription.
+//
+// A subscription is registered first and then reads its stored events together with the log's head; what comes
+// meanwhile waits, and goes out after the stored ones if its seq is greater than that head. No gap, no duplicate.
+// An event that is no longer in effect when it is about to be sent is left out.
+//
+// Everything happens on one executor; the methods that are marked so may be called from anywhere.
+//
+// Bounded: subscriptions and stored reads under way of a connection, events that wait for a stored read.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/service.hpp"
+#include "net/websocket.hpp"
+#include "nostr/wire.hpp"
+#include "pg/listener.hpp"
+#include "relay/known_ids.hpp"
+#include "relay/metrics.hpp"
+#include "relay/reader.hpp"
+#include "relay/recent_cache.hpp"
+#include "relay/store.hpp"
+#include "relay/subscription_index.hpp"
+#include "relay/topic_book.hpp"
+
+namespace todoke::relay {
+
+// A connection, as the hub sees it. Called on the hub's executor; each passes on to the connection's own, in
+// order.
+class Subscriber {
+ public:
+  virtual ~Subscriber() = default;
+  virtual void deliver(std::vector<net::FramePtr> frames) = 0;
+  // Stored events and what ends them. The connection calls Hub::page_done when there is room for another page.
+  virtual void deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) = 0;
+};
+using SubscriberPtr = std::shared_ptr<Subscriber>;
+
+struct HubOptions {
+  nostr::TopicPolicy policy = nostr::TopicPolicy::topics;
+  std::size_t subscriptions_max = 50;  // of a connection
+  std::size_t reads_max = 4;           // of a connection, under way at once
+  std::size_t waiting_max = 5'000;     // events that wait for a stored read
+  std::chrono::milliseconds query_timeout{5'000};
+  std::chrono::milliseconds poll_every{500};
+  CacheLimits cache;
+};
+
+class Hub final : public Service {
+ public:
+  Hub(Executor executor, HubOptions options, Reader& reader, pg::Pool& pool, pg::Listener& listener,
+      TopicBook& topics, KnownIds& known, const Clock& clock, RelayMetrics& metrics);
+  ~Hub() override;
+
+  // From anywhere, for one subscriber in the order of the calls.
+  void open(SubscriberPtr subscriber, nostr::ReqMessage request);
+  void count(SubscriberPtr subscriber, nostr::CountMessage request);
+  void close(SubscriberPtr subscriber, std::string sub);
+  void authenticated(SubscriberPtr subscriber);
+  void page_done(SubscriberPtr subscriber);
+  void leave(SubscriberPtr subscriber);
+  // Delivers an event that is not stored.
+  void ephemeral(LiveEventPtr live);
+
+  // On the hub's executor.
+  void appended(const Appended& log, std::vector<LiveEventPtr> stored);
+  void topics_changed();
+
+  [[nodiscard]] std::string_view name() const override { return "live"; }
+  Task<void> start() override;
+  Task<void> run() override;
+  void stop() override;
+
+ private:
+  struct Subscription;
+  struct Peer;
+  struct Batch {
+    Appended log;
+    std::vector<LiveEventPtr> stored;
+  };
+  using Frames = std::unordered_map<Subscriber*, std::vector<net::FramePtr>>;
+
+  Peer& peer_of(const SubscriberPtr& subscriber);
+  Peer* find_peer(const Subscriber& subscriber);
+  void open_now(const SubscriberPtr& subscriber, nostr::ReqMessage request);
+  void start_reads(Peer& peer);
+  void run_task(Task<void> task);
+  bool answer_from_memory(Peer& peer, Subscription& subscription);
+  void fill_cache(const Subscription& subscription);
+  Task<void> fill_window(std::string topic);
+  Task<void> read_stored(std::shared_ptr<Subscription> subscription, Viewer viewer);
+  Task<void> read_count(SubscriberPtr subscriber, nostr::CountMessage request, Viewer viewer);
+  void finish_read(Peer& peer, Subscription& subscription, ReadResult result);
+  void remove(Peer& peer, const std::string& sub);
+  void refuse(Peer& peer, const std::string& sub, nostr::Reason reason);
+  void read_ended(const SubscriberPtr& subscriber);
+
+  void apply(Batch batch);
+  void apply_gone(const Gone& gone);
+  void apply_stored(const LiveEventPtr& live, Frames& frames);
+  void dispatch(const LiveEventPtr& live, Frames& frames);
+  void flush(Frames frames);
+  Task<void> catch_up();
+  Task<void> follow(nostr::Seq until);
+  Task<bool> follow_once(nostr::Seq until);
+  Task<void> notify_others();
+
+  Executor executor_;
+  HubOptions options_;
+  Reader& reader_;
+  pg::Pool& pool_;
+  pg::Listener& listener_;
+  TopicBook& topics_;
+  KnownIds& known_;
+  const Clock& clock_;
+  RelayMetrics& metrics_;
+  RecentCache cache_;
+  SubscriptionIndex<Subscription> index_;
+  std::unordered_map<const Subscriber*, std::unique_ptr<Peer>> peers_;
+  std::unordered_set<Subscription*> reading_;
+
+  nostr::Seq head_;
+  std::deque<Batch> batches_;
+  bool busy_ = false;      // a catch_up is under way: batches wait their turn
+  bool told_ = true;       // others may have written
+  nostr::Seq own_head_;    // the last row of this relay's writer
+  nostr::Seq notified_;    // and how far others were told of them
+  Signal wake_;
+  std::size_t tasks_ = 0;
+  Signal idle_;
+  bool stop_asked_ = false;
+  pg::Listener::Subscription subscription_;
+};
+
+}  // namespace todoke::relay

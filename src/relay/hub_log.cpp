@@ -1,0 +1,176 @@
+// The hub's way through the log.
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+#include "relay/event_rows.hpp"
+#include "relay/hub_parts.hpp"
+#include "relay/query_sql.hpp"
+#include "relay/store_sql.hpp"
+
+namespace todoke::relay {
+namespace {
+
+constexpr std::chrono::seconds kLogReadMax(10);
+constexpr std::int64_t kLogRowsMax = 500;
+constexpr auto kNoEnd = nostr::Seq{std::numeric_limits<std::int64_t>::max()};
+
+// A payload that is no number says nothing: look.
+nostr::Seq seq_in(std::string_view payload) {
+  nostr::Seq seq = kNoEnd;
+  std::from_chars(payload.data(), payload.data() + payload.size(), seq.value);
+  return seq;
+}
+
+}  // namespace
+
+void Hub::appended(const Appended& log, std::vector<LiveEventPtr> stored) {
+  batches_.push_back({log, std::move(stored)});
+  wake_.set();
+  if (busy_ || log.head_before > head_) return;
+  while (!batches_.empty() && batches_.front().log.head_before <= head_) {
+    auto batch = std::move(batches_.front());
+    batches_.pop_front();
+    apply(std::move(batch));
+  }
+}
+
+void Hub::apply(Batch batch) {
+  for (const auto& gone : batch.log.gone) apply_gone(gone);
+  Frames frames;
+  const auto lag = std::chrono::duration<double>(clock_.steady() - batch.log.committed_at).count();
+  for (const auto& live : batch.stored) {
+    if (live->seq <= head_) continue;  // found in the log already
+    apply_stored(live, frames);
+    metrics_.live_lag_seconds.observe(lag);
+  }
+  head_ = std::max(head_, batch.log.head);
+  own_head_ = std::max(own_head_, batch.log.head);
+  metrics_.log_head.set(static_cast<double>(head_.value));
+  flush(std::move(frames));
+}
+
+void Hub::apply_gone(const Gone& gone) {
+  known_.forget(gone.id);
+  cache_.remove(gone);
+  for (auto* subscription : reading_) {
+    std::erase_if(subscription->waiting, [&](const auto& live) { return live->event->id() == gone.id; });
+  }
+}
+
+void Hub::apply_stored(const LiveEventPtr& live, Frames& frames) {
+  known_.add(live->event->id());
+  cache_.add(live);
+  dispatch(live, frames);
+}
+
+Task<void> Hub::start() {
+  const auto deadline = Deadline::after(kLogReadMax);
+  {
+    const auto lease = co_await pool_.acquire(deadline);
+    const auto row = co_await lease->query(sql::kHead, {}, deadline);
+    head_ = std::max(head_, nostr::Seq{row.one().get<std::int64_t>(0)});
+  }
+  subscription_ = listener_.subscribe("cn_relay_outbox", [this](const pg::Wake& wake) {
+    if (!wake.repoll && seq_in(wake.payload) <= head_) return;
+    told_ = true;
+    wake_.set();
+  });
+}
+
+void Hub::stop() {
+  stop_asked_ = true;
+  wake_.set();
+}
+
+Task<void> Hub::run() {
+  while (!stop_asked_) {
+    const bool woken = co_await wake_.wait_for(options_.poll_every);
+    wake_.reset();
+    told_ = told_ || !woken;
+    std::exception_ptr failure;
+    busy_ = true;
+    try {
+      co_await catch_up();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    busy_ = false;
+    if (!failure) {
+      try {
+        co_await notify_others();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
+    if (failure) {
+      log::warning("live", "the log was not followed, trying again", {{"error", describe(failure)}});
+      co_await sleep_for(options_.poll_every);
+      told_ = true;
+    }
+  }
+  subscription_ = {};
+  idle_.reset();
+  if (tasks_ > 0) co_await idle_.wait();
+}
+
+Task<void> Hub::catch_up() {
+  for (;;) {
+    while (!batches_.empty()) {
+      if (batches_.front().log.head_before > head_) co_await follow(batches_.front().log.head_before);
+      auto batch = std::move(batches_.front());
+      batches_.pop_front();
+      apply(std::move(batch));
+    }
+    if (!told_) co_return;
+    told_ = false;
+    co_await follow(kNoEnd);
+    if (batches_.empty()) co_return;
+  }
+}
+
+// Seqs of transactions that were rolled back are missing for ever: `until` is reached when nothing is left.
+Task<void> Hub::follow(nostr::Seq until) {
+  bool more = true;
+  while (more) more = co_await follow_once(until);
+  if (until != kNoEnd) head_ = std::max(head_, until);
+}
+
+Task<bool> Hub::follow_once(nostr::Seq until) {
+  const auto deadline = Deadline::after(kLogReadMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(head_.value, until.value, kLogRowsMax);
+  const auto rows = co_await lease->query(sql::kFollowLog, std::move(params), deadline);
+  Frames frames;
+  for (const auto& row : rows) {
+    const nostr::Seq seq{row.get<std::int64_t>("seq")};
+    if (seq <= head_) continue;
+    if (row.get<std::string_view>("op") == "delete") {
+      apply_gone({nostr::EventId::from_hex(row.get<std::string_view>("event_id")).value(),
+                  row.get<std::int64_t>("created_at")});
+    } else if (row.get<std::optional<std::int64_t>>("ingested_seq") == seq.value) {
+      apply_stored(read_event(row), frames);
+      metrics_.live_lag_seconds.observe(row.get<double>("age"));
+    }
+    head_ = seq;
+  }
+  metrics_.log_head.set(static_cast<double>(head_.value));
+  flush(std::move(frames));
+  co_return rows.size() == static_cast<std::size_t>(kLogRowsMax);
+}
+
+// After the commit, from another connection than the writer's, once for all that came meanwhile.
+Task<void> Hub::notify_others() {
+  if (notified_ >= own_head_) co_return;
+  const auto head = own_head_;
+  const auto deadline = Deadline::after(kLogReadMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(std::to_string(head.value));
+  co_await lease->query(sql::kNotifyOutbox, std::move(params), deadline);
+  notified_ = head;
+}
+
+}  // namespace todoke::relay

@@ -1,0 +1,63 @@
+// An event on its way into the store, and what became of it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/async.hpp"
+#include "nostr/deletion.hpp"
+#include "nostr/event.hpp"
+
+namespace todoke::relay {
+
+enum class Source : std::uint8_t { ws, api, gossip, backfill, import, node };
+
+std::string_view to_string(Source source);
+
+using EventPtr = std::shared_ptr<const nostr::Event>;
+
+enum class Outcome : std::uint8_t {
+  stored,
+  duplicate,      // it was there already
+  newer_version,  // a newer version of its key is there
+  deleted,        // its author has deleted it
+  failed,         // the database did not take it
+};
+
+// What passed every check that needs no database. Made by `admit` (admission.hpp).
+struct Incoming {
+  EventPtr event;
+  Source source = Source::ws;
+  std::vector<std::string> topics;  // those it is accepted for, at least one, each once
+  std::optional<std::int64_t> expires_at;
+  bool non_public = false;
+  bool kept = false;                  // outlives the monthly partitions
+  std::string effective_key;          // empty for events that replace nothing
+  nostr::DeletionTargets targets;     // of a deletion request
+  std::vector<std::string> target_keys;  // the effective keys of targets.addresses
+  SteadyTime queued_at{};
+  // Called once, on the writer's executor, after the commit.
+  std::function<void(Outcome)> on_outcome;
+};
+
+// An event as it goes to subscribers and into caches.
+struct LiveEvent {
+  EventPtr event;
+  nostr::Seq seq;  // 0: ephemeral
+  std::optional<std::int64_t> expires_at;
+  bool non_public = false;
+  std::vector<std::string> topics;
+};
+using LiveEventPtr = std::shared_ptr<const LiveEvent>;
+
+inline bool is_over(const LiveEvent& live, std::chrono::sys_seconds now) {
+  return live.expires_at && *live.expires_at <= now.time_since_epoch().count();
+}
+
+}  // namespace todoke::relay

@@ -1,0 +1,38 @@
+#include "relay/metrics.hpp"
+
+#include "nostr/texts.hpp"
+
+namespace todoke::relay {
+namespace {
+
+// Under a commit in memory, up to what a broken disk takes.
+constexpr std::size_t kReasonSeriesSpare = 8;
+
+}  // namespace
+
+RelayMetrics::RelayMetrics(metrics::Registry& r)
+    : subscriptions(r.gauge("todoke_ws_subscriptions", "Open subscriptions.")),
+      received(r.counters("todoke_ingest_received_total", "Events that came in, by where from.", {"source"})),
+      rejected(r.counters("todoke_ingest_rejected_total", "Events that were refused, by why.", {"reason"},
+                          nostr::all_reasons().size() + kReasonSeriesSpare)),
+      commit_seconds(r.histogram("todoke_ingest_commit_seconds", "From sending a batch to its commit.",
+                                 metrics::seconds_buckets())),
+      batch_events(r.histogram("todoke_ingest_batch_events", "Events in a batch.", metrics::size_buckets())),
+      queued(r.gauge("todoke_ingest_queued", "Events waiting for a batch.")),
+      paused(r.counter("todoke_ingest_paused_total", "Times that a connection was not read because the queue was full.")),
+      retries(r.counter("todoke_ingest_retries_total", "Batches that had to be sent again.")),
+      dedupe_hits(r.counter("todoke_dedupe_hits_total", "Events that were there already.")),
+      live_lag_seconds(r.histogram("todoke_live_lag_seconds", "From the commit of an event to its live delivery.",
+                                   metrics::seconds_buckets())),
+      live_delivered(r.counter("todoke_live_delivered_total", "Events handed to a subscription as they came.")),
+      lock_wait_seconds(r.histogram("todoke_log_lock_wait_seconds", "Waiting for the lock of the log.",
+                                    metrics::seconds_buckets())),
+      query_seconds(r.histogram("todoke_query_seconds", "From a REQ or COUNT to its last stored event.",
+                                metrics::seconds_buckets())),
+      queries_from_memory(r.counter("todoke_query_memory_total", "REQs that were answered from memory.")),
+      expired(r.counter("todoke_expired_total", "Events whose expiration was written to the log.")),
+      ephemeral_dropped(r.counter("todoke_ephemeral_dropped_total",
+                                  "Ephemeral events that did not go to the other relays: too many were waiting.")),
+      log_head(r.gauge("todoke_log_head_seq", "The last row of the log that this relay has seen.")) {}
+
+}  // namespace todoke::relay

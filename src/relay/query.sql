@@ -1,0 +1,140 @@
+-- The reading side. A page is a run of candidates, newest first (created_at descending, id ascending), after a
+-- cursor; their events are fetched and matched against the filter afterwards. LATERAL makes each page an index scan
+-- in order, which ends at its limit.
+--
+-- In all keys_by_…: $1 the newest created_at, $2 the id after which to go on at that created_at ('' for all),
+-- $3 the oldest created_at, $4 how many rows.
+
+-- name: head
+SELECT coalesce(max(seq), 0) FROM cn_relay.events_outbox;
+
+-- name: keys_by_topic
+SELECT l.* FROM unnest($5::text[]) AS k (topic_id) CROSS JOIN LATERAL (
+  SELECT l.created_at, l.event_id, l.ingested_at, l.lifetime::text FROM cn_relay.event_topics l
+  WHERE l.topic_id = k.topic_id AND l.created_at BETWEEN $3 AND $1 AND (l.created_at < $1 OR l.event_id > $2)
+    AND ($6::int[] IS NULL OR l.kind = ANY ($6)) AND ($7::text[] IS NULL OR l.pubkey = ANY ($7))
+  ORDER BY l.created_at DESC, l.event_id LIMIT $4) l
+ORDER BY l.created_at DESC, l.event_id LIMIT $4;
+
+-- name: keys_by_topic_kind
+SELECT l.* FROM unnest($5::text[]) AS t (topic_id) CROSS JOIN unnest($6::int[]) AS k (kind) CROSS JOIN LATERAL (
+  SELECT l.created_at, l.event_id, l.ingested_at, l.lifetime::text FROM cn_relay.event_topics l
+  WHERE l.topic_id = t.topic_id AND l.kind = k.kind AND l.created_at BETWEEN $3 AND $1
+    AND (l.created_at < $1 OR l.event_id > $2) AND ($7::text[] IS NULL OR l.pubkey = ANY ($7))
+  ORDER BY l.created_at DESC, l.event_id LIMIT $4) l
+ORDER BY l.created_at DESC, l.event_id LIMIT $4;
+
+-- name: keys_by_topic_author
+SELECT l.* FROM unnest($5::text[]) AS t (topic_id) CROSS JOIN unnest($7::text[]) AS a (pubkey) CROSS JOIN LATERAL (
+  SELECT l.created_at, l.event_id, l.ingested_at, l.lifetime::text FROM cn_relay.event_topics l
+  WHERE l.topic_id = t.topic_id AND l.pubkey = a.pubkey AND l.created_at BETWEEN $3 AND $1
+    AND (l.created_at < $1 OR l.event_id > $2) AND ($6::int[] IS NULL OR l.kind = ANY ($6))
+  ORDER BY l.created_at DESC, l.event_id LIMIT $4) l
+ORDER BY l.created_at DESC, l.event_id LIMIT $4;
+
+-- name: keys_by_tag
+SELECT g.* FROM unnest($6::text[]) AS k (value) CROSS JOIN LATERAL (
+  SELECT g.created_at, g.event_id, g.ingested_at, g.lifetime::text FROM cn_relay.event_tags g
+  WHERE g.name = $5::text::"char" AND g.value = k.value AND g.created_at BETWEEN $3 AND $1
+    AND (g.created_at < $1 OR g.event_id > $2)
+  ORDER BY g.created_at DESC, g.event_id LIMIT $4) g
+ORDER BY g.created_at DESC, g.event_id LIMIT $4;
+
+-- A `t` tag is a link where its value is a topic that the node takes, and a row of event_tags otherwise.
+-- name: keys_by_t
+SELECT x.* FROM (
+  SELECT l.* FROM unnest($5::text[]) AS k (topic_id) CROSS JOIN LATERAL (
+    SELECT l.created_at, l.event_id, l.ingested_at, l.lifetime::text FROM cn_relay.event_topics l
+    WHERE l.topic_id = k.topic_id AND l.created_at BETWEEN $3 AND $1 AND (l.created_at < $1 OR l.event_id > $2)
+    ORDER BY l.created_at DESC, l.event_id LIMIT $4) l
+  UNION ALL
+  SELECT g.* FROM unnest($5::text[]) AS k (value) CROSS JOIN LATERAL (
+    SELECT g.created_at, g.event_id, g.ingested_at, g.lifetime::text FROM cn_relay.event_tags g
+    WHERE g.name = 't' AND g.value = k.value AND g.created_at BETWEEN $3 AND $1
+      AND (g.created_at < $1 OR g.event_id > $2)
+    ORDER BY g.created_at DESC, g.event_id LIMIT $4) g) x
+ORDER BY x.created_at DESC, x.event_id LIMIT $4;
+
+-- name: keys_by_author
+SELECT e.* FROM unnest($5::text[]) AS a (pubkey) CROSS JOIN LATERAL (
+  SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay.events e
+  WHERE e.pubkey = a.pubkey AND e.created_at BETWEEN $3 AND $1 AND (e.created_at < $1 OR e.event_id > $2)
+    AND e.deleted_at IS NULL AND e.superseded_at IS NULL
+  ORDER BY e.created_at DESC, e.event_id LIMIT $4) e
+ORDER BY e.created_at DESC, e.event_id LIMIT $4;
+
+-- name: keys_by_author_kind
+SELECT e.* FROM unnest($5::text[]) AS a (pubkey) CROSS JOIN unnest($6::int[]) AS k (kind) CROSS JOIN LATERAL (
+  SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay.events e
+  WHERE e.pubkey = a.pubkey AND e.kind = k.kind AND e.created_at BETWEEN $3 AND $1
+    AND (e.created_at < $1 OR e.event_id > $2) AND e.deleted_at IS NULL AND e.superseded_at IS NULL
+  ORDER BY e.created_at DESC, e.event_id LIMIT $4) e
+ORDER BY e.created_at DESC, e.event_id LIMIT $4;
+
+-- name: keys_by_kind
+SELECT e.* FROM unnest($5::int[]) AS k (kind) CROSS JOIN LATERAL (
+  SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay.events e
+  WHERE e.kind = k.kind AND e.created_at BETWEEN $3 AND $1 AND (e.created_at < $1 OR e.event_id > $2)
+    AND e.deleted_at IS NULL AND e.superseded_at IS NULL
+  ORDER BY e.created_at DESC, e.event_id LIMIT $4) e
+ORDER BY e.created_at DESC, e.event_id LIMIT $4;
+
+-- name: keys_by_time
+SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay.events e
+WHERE e.created_at BETWEEN $3 AND $1 AND (e.created_at < $1 OR e.event_id > $2) AND e.deleted_at IS NULL
+  AND e.superseded_at IS NULL
+ORDER BY e.created_at DESC, e.event_id LIMIT $4;
+
+-- The order of the log, oldest first: $1 the seq after which, $2 the last seq, $3 how many rows.
+-- name: keys_by_topic_seq
+SELECT l.* FROM unnest($4::text[]) AS k (topic_id) CROSS JOIN LATERAL (
+  SELECT l.ingested_seq, l.event_id, l.ingested_at, l.lifetime::text FROM cn_relay.event_topics l
+  WHERE l.topic_id = k.topic_id AND l.ingested_seq > $1 AND l.ingested_seq <= $2
+  ORDER BY l.ingested_seq LIMIT $3) l
+ORDER BY l.ingested_seq LIMIT $3;
+
+-- name: keys_by_seq
+SELECT e.ingested_seq, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay.events e
+WHERE e.ingested_seq > $1 AND e.ingested_seq <= $2 AND e.deleted_at IS NULL AND e.superseded_at IS NULL
+ORDER BY e.ingested_seq LIMIT $3;
+
+-- The events of a page that are in effect, in any order.
+-- name: events_of
+SELECT e.* FROM unnest($1::text[], $2::timestamptz[], $3::text[]) AS k (event_id, ingested_at, lifetime)
+  CROSS JOIN LATERAL (
+    SELECT e.event_id, e.pubkey, e.created_at, e.kind, e.tags::text, e.content, e.sig, e.raw, e.ingested_seq,
+      extract(epoch FROM e.expires_at)::bigint AS expires_at, e.non_public, e.topics
+    FROM cn_relay.events e
+    WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char"
+      AND e.deleted_at IS NULL AND e.superseded_at IS NULL LIMIT 1) e;
+
+-- name: events_by_id
+SELECT e.* FROM unnest($1::text[]) AS k (event_id) CROSS JOIN LATERAL (
+    SELECT e.event_id, e.pubkey, e.created_at, e.kind, e.tags::text, e.content, e.sig, e.raw, e.ingested_seq,
+      extract(epoch FROM e.expires_at)::bigint AS expires_at, e.non_public, e.topics
+    FROM cn_relay.events e
+    WHERE e.event_id = k.event_id AND e.deleted_at IS NULL AND e.superseded_at IS NULL LIMIT 1) e;
+
+-- What a COUNT asks for whose filter needs nothing but links. $3 whether the asker may see what is not public.
+-- name: count_by_topic
+SELECT count(DISTINCT l.event_id) FROM cn_relay.event_topics l
+WHERE l.topic_id = ANY ($4) AND l.created_at BETWEEN $1 AND $2 AND (NOT l.non_public OR $3)
+  AND (l.expires_at IS NULL OR l.expires_at > now()) AND ($5::int[] IS NULL OR l.kind = ANY ($5))
+  AND ($6::text[] IS NULL OR l.pubkey = ANY ($6));
+
+-- Rows that somebody wrote to the log after $1, up to $2, with the events that are in effect.
+-- name: follow_log
+SELECT o.seq, o.op, o.event_id, o.created_at,
+  extract(epoch FROM clock_timestamp() - o.appended_at)::double precision AS age, e.*
+FROM (SELECT * FROM cn_relay.events_outbox o WHERE o.seq > $1 AND o.seq <= $2 ORDER BY o.seq LIMIT $3) o
+  LEFT JOIN LATERAL (
+    SELECT e.pubkey, e.kind, e.tags::text, e.content, e.sig, e.raw, e.ingested_seq,
+      extract(epoch FROM e.expires_at)::bigint AS expires_at, e.non_public, e.topics
+    FROM cn_relay.events e
+    WHERE o.op = 'upsert' AND e.event_id = o.event_id AND e.ingested_at = o.ingested_at AND e.deleted_at IS NULL
+      AND e.superseded_at IS NULL LIMIT 1) e ON true
+ORDER BY o.seq;
+
+-- A plain relay is asked for authors, kinds and times without a topic.
+-- name: has_open_indexes
+SELECT to_regclass('cn_relay.events_open_seq') IS NOT NULL;

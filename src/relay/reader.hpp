@@ -1,0 +1,72 @@
+// Stored events for REQ and COUNT.
+//
+// The head of the log is read first; what the log named later is left to live delivery. So a result holds exactly
+// what was in effect with a seq up to `head`, less what lost its effect while it was read.
+//
+// Bounded: events and bytes of a result, rows of a page, time (the deadline).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "nostr/filter.hpp"
+#include "nostr/rules.hpp"
+#include "pg/pool.hpp"
+#include "relay/incoming.hpp"
+
+namespace todoke::relay {
+
+struct ReadLimits {
+  std::size_t limit_default = 500;  // of a filter without one
+  std::size_t limit_max = 5'000;    // a larger one counts as this
+  std::size_t bytes_max = 2 * 1024 * 1024;
+};
+
+struct Viewer {
+  bool authenticated = false;
+};
+
+struct ReadResult {
+  std::vector<LiveEventPtr> events;  // in the order to be sent, each once
+  bool more = false;                 // a limit has cut it
+  nostr::Seq head;
+  nostr::Seq cursor;  // where to go on: the head, or the last event of a result by seq that was cut
+};
+
+// What a viewer may see of an event, stored or live.
+bool is_visible(const LiveEvent& live, const Viewer& viewer, std::chrono::sys_seconds now);
+
+// The newest first; of several filters, each with its own limit.
+void sort_newest_first(std::vector<LiveEventPtr>& events);
+// Cuts a result at `bytes_max` bytes of JSON, but leaves one event. True: it was cut.
+bool cut_at_bytes(std::vector<LiveEventPtr>& events, std::size_t bytes_max);
+
+class Reader {
+ public:
+  Reader(pg::Pool& pool, const Clock& clock, nostr::TopicPolicy policy, ReadLimits limits)
+      : pool_(pool), clock_(clock), policy_(policy), limits_(limits) {}
+
+  // Throws what the pool and the connection throw.
+  Task<ReadResult> read(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline);
+  Task<std::uint64_t> count(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline);
+  // The newest `events_max` events of a topic that are in effect, whoever may see them.
+  Task<ReadResult> recent(const std::string& topic, std::size_t events_max, Deadline deadline);
+
+  [[nodiscard]] const ReadLimits& limits() const { return limits_; }
+  [[nodiscard]] std::size_t limit_of(const nostr::Filter& filter) const;
+
+ private:
+  pg::Pool& pool_;
+  const Clock& clock_;
+  nostr::TopicPolicy policy_;
+  ReadLimits limits_;
+};
+
+// Indexes that only a plain relay needs (policy open): made when it starts, once.
+Task<void> ensure_open_indexes(pg::Pool& pool, Deadline deadline);
+
+}  // namespace todoke::relay

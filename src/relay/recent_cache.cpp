@@ -1,0 +1,161 @@
+#include "relay/recent_cache.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace todoke::relay {
+namespace {
+
+// Oldest first: the opposite of the order in which events are sent.
+bool is_older(const LiveEventPtr& a, const LiveEventPtr& b) {
+  if (a->event->created_at() != b->event->created_at()) return a->event->created_at() < b->event->created_at();
+  return a->event->id() > b->event->id();
+}
+
+// More events than this while a window is being filled, and it is not worth it.
+constexpr std::size_t kCameMax = 10'000;
+
+}  // namespace
+
+void RecentCache::insert(Window& window, LiveEventPtr live) {
+  // Older than all that a cut window holds: it may not be the next older one, so it stays outside.
+  if (!window.complete && (window.events.empty() || is_older(live, window.events.front()))) return;
+  auto at = window.events.end();
+  if (!window.events.empty() && !is_older(window.events.back(), live)) {
+    at = std::lower_bound(window.events.begin(), window.events.end(), live, is_older);
+    if (at != window.events.end() && (*at)->event->id() == live->event->id()) return;
+  }
+  const auto size = live->event->json().size();
+  window.bytes += size;
+  bytes_ += size;
+  window.events.insert(at, std::move(live));
+}
+
+void RecentCache::trim(Window& window) {
+  // In steps: taking one away from the front moves all others.
+  if (window.events.size() < limits_.events_max + limits_.events_max / 4) return;
+  const auto excess = static_cast<std::ptrdiff_t>(window.events.size() - limits_.events_max);
+  std::size_t freed = 0;
+  for (auto at = window.events.begin(); at != window.events.begin() + excess; ++at) {
+    freed += (*at)->event->json().size();
+  }
+  window.events.erase(window.events.begin(), window.events.begin() + excess);
+  window.complete = false;
+  window.bytes -= freed;
+  bytes_ -= freed;
+}
+
+void RecentCache::add(const LiveEventPtr& live) {
+  for (const auto& topic : live->topics) {
+    const auto found = windows_.find(topic);
+    if (found == windows_.end()) continue;
+    auto& window = found->second;
+    if (!window.filled) {
+      window.came.push_back(live);
+      if (window.came.size() > kCameMax) drop(found);
+      continue;
+    }
+    insert(window, live);
+    trim(window);
+  }
+  make_room();
+}
+
+void RecentCache::remove(const Gone& gone) {
+  for (auto& [topic, window] : windows_) {
+    if (!window.filled) {
+      window.went.insert(gone.id);
+      continue;
+    }
+    const auto first = std::lower_bound(
+        window.events.begin(), window.events.end(), gone.created_at,
+        [](const LiveEventPtr& a, std::int64_t time) { return a->event->created_at() < time; });
+    for (auto at = first; at != window.events.end() && (*at)->event->created_at() == gone.created_at; ++at) {
+      if ((*at)->event->id() != gone.id) continue;
+      const auto size = (*at)->event->json().size();
+      window.bytes -= size;
+      bytes_ -= size;
+      window.events.erase(at);
+      break;
+    }
+  }
+}
+
+std::optional<RecentCache::Answer> RecentCache::find(const nostr::Filter& filter, std::size_t limit,
+                                                     const Viewer& viewer, std::chrono::sys_seconds now,
+                                                     nostr::Seq head) {
+  const auto* topics = filter.tag('t');
+  if (topics == nullptr || topics->values().size() != 1 || filter.seq_after || filter.ids) return std::nullopt;
+  const auto found = windows_.find(topics->values().front());
+  if (found == windows_.end() || !found->second.filled) return std::nullopt;
+  const auto& window = found->second;
+  by_use_.splice(by_use_.begin(), by_use_, window.used);
+  Answer answer;
+  for (auto at = window.events.rbegin(); at != window.events.rend(); ++at) {
+    const auto& live = **at;
+    if (filter.since && live.event->created_at() < *filter.since) return answer;
+    if (live.seq > head || !is_visible(live, viewer, now) || !nostr::matches(filter, *live.event)) continue;
+    if (answer.events.size() == limit) {
+      answer.more = true;
+      return answer;
+    }
+    answer.events.push_back(*at);
+  }
+  if (window.complete) return answer;
+  // Deletions have thinned it out: the next one who asks for the topic fills it anew.
+  if (window.events.size() * 2 < limits_.events_max) drop(found);
+  return std::nullopt;
+}
+
+bool RecentCache::wants(const std::string& topic) const {
+  return limits_.topics_max > 0 && !windows_.contains(topic);
+}
+
+void RecentCache::begin_fill(const std::string& topic) {
+  by_use_.push_front(topic);
+  windows_[topic].used = by_use_.begin();
+  make_room();
+}
+
+void RecentCache::fill(const std::string& topic, ReadResult newest) {
+  const auto found = windows_.find(topic);
+  if (found == windows_.end()) return;
+  auto& window = found->second;
+  window.filled = true;
+  window.complete = !newest.more;
+  std::erase_if(newest.events, [&](const auto& live) { return window.went.contains(live->event->id()); });
+  window.events.assign(newest.events.rbegin(), newest.events.rend());
+  for (const auto& live : window.events) window.bytes += live->event->json().size();
+  bytes_ += window.bytes;
+  for (auto& live : window.came) {
+    if (!window.went.contains(live->event->id())) insert(window, std::move(live));
+  }
+  window.came = {};
+  window.went = {};
+  trim(window);
+  make_room();
+}
+
+void RecentCache::forget(const std::string& topic) {
+  if (const auto found = windows_.find(topic); found != windows_.end()) drop(found);
+}
+
+void RecentCache::clear() {
+  windows_.clear();
+  by_use_.clear();
+  bytes_ = 0;
+}
+
+void RecentCache::drop(std::unordered_map<std::string, Window>::iterator window) {
+  bytes_ -= window->second.bytes;
+  by_use_.erase(window->second.used);
+  windows_.erase(window);
+}
+
+void RecentCache::make_room() {
+  while (!by_use_.empty() && (windows_.size() > limits_.topics_max || bytes_ > limits_.bytes_max)) {
+    drop(windows_.find(by_use_.back()));
+  }
+}
+
+}  // namespace todoke::relay

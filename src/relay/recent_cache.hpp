@@ -1,0 +1,79 @@
+// The newest events of busy topics, in memory: most REQs ask for these. A window of a topic holds every event in
+// effect that is newer than its floor; it is filled from the store once and kept up with the log. Not
+// thread-safe.
+//
+// Bounded: `topics_max` windows (the one unused for longest goes), `events_max` events in a window, `bytes_max`
+// of JSON in all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "nostr/filter.hpp"
+#include "relay/reader.hpp"
+#include "relay/store.hpp"
+
+namespace todoke::relay {
+
+struct CacheLimits {
+  std::size_t topics_max = 256;
+  std::size_t events_max = 1'000;
+  std::size_t bytes_max = 64 * 1024 * 1024;
+};
+
+class RecentCache {
+ public:
+  explicit RecentCache(CacheLimits limits) : limits_(limits) {}
+
+  // What the log says. Events come in the order of seq.
+  void add(const LiveEventPtr& live);
+  void remove(const Gone& gone);
+
+  // What a filter asks for, newest first, of what the log has named up to `head`; or nothing when the windows
+  // can't tell.
+  struct Answer {
+    std::vector<LiveEventPtr> events;
+    bool more = false;
+  };
+  std::optional<Answer> find(const nostr::Filter& filter, std::size_t limit, const Viewer& viewer,
+                             std::chrono::sys_seconds now, nostr::Seq head);
+
+  // Whether a window for the topic is worth filling now: it is asked for and not there. begin_fill must be
+  // followed by fill or forget.
+  bool wants(const std::string& topic) const;
+  void begin_fill(const std::string& topic);
+  void fill(const std::string& topic, ReadResult newest);
+  void forget(const std::string& topic);
+  void clear();
+
+  [[nodiscard]] std::size_t events_max() const { return limits_.events_max; }
+
+ private:
+  struct Window {
+    std::vector<LiveEventPtr> events;  // oldest first
+    bool complete = false;             // nothing older exists
+    bool filled = false;
+    std::vector<LiveEventPtr> came;           // while it was being filled
+    std::unordered_set<nostr::EventId> went;  // likewise
+    std::list<std::string>::iterator used;
+    std::size_t bytes = 0;
+  };
+
+  void insert(Window& window, LiveEventPtr live);
+  void trim(Window& window);
+  void drop(std::unordered_map<std::string, Window>::iterator window);
+  void make_room();
+
+  CacheLimits limits_;
+  std::unordered_map<std::string, Window> windows_;
+  std::list<std::string> by_use_;  // the most recently used first
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace todoke::relay

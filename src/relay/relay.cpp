@@ -1,0 +1,301 @@
+#include "relay/relay.hpp"
+
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "base/log.hpp"
+#include "net/config.hpp"
+#include "net/rate_limit.hpp"
+#include "nostr/replies.hpp"
+#include "relay/config.hpp"
+#include "relay/ephemeral.hpp"
+#include "relay/hub.hpp"
+#include "relay/info.hpp"
+#include "relay/session.hpp"
+#include "relay/writer.hpp"
+
+namespace todoke::relay {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kOk = 200;
+constexpr double kSecondsPerMinute = 60;
+constexpr std::chrono::milliseconds kOpenIndexesMax = 30min;
+constexpr std::chrono::milliseconds kAuthCheckEvery = 1s;
+// The protocol's answer to a message that is too long is a NOTICE; only far beyond is the connection cut.
+constexpr std::int64_t kFrameRoom = 8;
+
+template <class T>
+std::size_t size_of(const T& value) {
+  return static_cast<std::size_t>(value);
+}
+
+nostr::RuleSettings rules_from(const Config& config) {
+  nostr::RuleSettings rules;
+  rules.policy =
+      config.get(keys::kTopicPolicy) == "open" ? nostr::TopicPolicy::open : nostr::TopicPolicy::topics;
+  rules.reserved_topics = config.get(keys::kReserved);
+  rules.future_max = std::chrono::duration_cast<std::chrono::seconds>(config.get(keys::kFutureMax));
+  if (const auto past = config.get(keys::kPastMax); past.count() > 0) {
+    rules.past_max = std::chrono::duration_cast<std::chrono::seconds>(past);
+  }
+  rules.difficulty_bits_min = static_cast<unsigned>(config.get(keys::kDifficultyMin));
+  return rules;
+}
+
+nostr::MessageLimits message_limits_from(const Config& config) {
+  nostr::MessageLimits limits;
+  limits.message_bytes_max = size_of(config.get(keys::kMessageBytesMax));
+  limits.event.event_bytes_max = size_of(config.get(keys::kEventBytesMax));
+  limits.event.tags_max = size_of(config.get(keys::kTagsMax));
+  limits.filter.filters_max = size_of(config.get(keys::kFiltersMax));
+  return limits;
+}
+
+AuthSettings auth_from(const Config& config) {
+  AuthSettings auth;
+  auth.required = config.get(keys::kAuthMode) == "required";
+  auth.enforce_at = std::chrono::sys_seconds(std::chrono::seconds(config.get(keys::kEnforceAt)));
+  auth.grace = config.get(keys::kGrace);
+  auth.timeout = config.get(keys::kAuthTimeout);
+  return auth;
+}
+
+TopicSettings topic_settings_from(const Config& config) {
+  TopicSettings settings;
+  settings.reserved = config.get(keys::kReserved);
+  settings.accept_any = config.get(keys::kAcceptTopics) == "any";
+  settings.enabled_max = static_cast<std::int32_t>(config.get(keys::kTopicsMax));
+  return settings;
+}
+
+WriterOptions writer_options_from(const Config& config, pg::ConnectOptions database) {
+  WriterOptions options;
+  options.connect = std::move(database);
+  options.batch_events_max = size_of(config.get(keys::kBatchEventsMax));
+  options.queue_events_max = size_of(config.get(keys::kQueueEventsMax));
+  options.queue_events_high = options.queue_events_max / 8;
+  return options;
+}
+
+ReadLimits read_limits_from(const Config& config) {
+  ReadLimits limits;
+  limits.limit_default = size_of(config.get(keys::kLimitDefault));
+  limits.limit_max = size_of(config.get(keys::kLimitMax));
+  return limits;
+}
+
+HubOptions hub_options_from(const Config& config, nostr::TopicPolicy policy) {
+  HubOptions options;
+  options.policy = policy;
+  options.subscriptions_max = size_of(config.get(keys::kSubscriptionsMax));
+  options.query_timeout = config.get(keys::kQueryTimeout);
+  options.cache.topics_max = size_of(config.get(keys::kCacheTopics));
+  options.cache.events_max = size_of(config.get(keys::kCacheEvents));
+  options.cache.bytes_max = size_of(config.get(keys::kCacheBytes));
+  return options;
+}
+
+net::WsOptions ws_options_from(const Config& config) {
+  net::WsOptions options;
+  options.message_bytes_max = size_of(config.get(keys::kMessageBytesMax) * kFrameRoom);
+  options.queue_bytes_max = size_of(config.get(keys::kSendQueueBytesMax));
+  options.ping_interval = config.get(keys::kPingInterval);
+  options.idle_timeout = config.get(keys::kIdleTimeout);
+  options.write_timeout = config.get(keys::kSendTimeout);
+  options.compression = config.get(keys::kCompression) == "on";
+  return options;
+}
+
+net::Rate per_minute(std::int64_t count) {
+  return {static_cast<double>(count) / kSecondsPerMinute, static_cast<double>(count)};
+}
+
+// Says why and goes.
+class TurnedAway final : public net::WsHandler {
+ public:
+  void on_open(const std::shared_ptr<net::WsConnection>& connection) override {
+    const auto why = text_of(nostr::Reason::rate_limited);
+    connection->send_text(nostr::notice_message(why));
+    connection->close(1013, why);
+  }
+  void on_message(net::WsOpcode, std::string_view) override {}
+  void on_close(std::uint16_t, std::string_view) override {}
+};
+
+void allow_everybody(net::Response& response) {
+  response.headers.set("Access-Control-Allow-Origin", "*");
+  response.headers.set("Access-Control-Allow-Headers", "*");
+  response.headers.set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS");
+}
+
+bool asks_for_information(const net::Request& request) {
+  return request.headers.joined("Accept").find("application/nostr+json") != std::string::npos;
+}
+
+}  // namespace
+
+class Relay {
+ public:
+  explicit Relay(RelayParts& parts)
+      : rules_(rules_from(parts.config)),
+        metrics_(parts.metrics),
+        duplicates_(parts.metrics),
+        topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
+        reader_(parts.pool, parts.clock, rules_.policy, read_limits_from(parts.config)),
+        hub_(parts.executor, hub_options_from(parts.config, rules_.policy), reader_, parts.pool, parts.listener,
+             topics_, known_, parts.clock, metrics_),
+        writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
+                duplicates_,
+                [this](const Appended& log, std::vector<LiveEventPtr> stored) {
+                  hub_.appended(log, std::move(stored));
+                }),
+        ephemeral_(parts.executor, parts.pool, parts.listener, parts.clock, metrics_,
+                   [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
+        event_rate_("event", per_minute(parts.config.get(keys::kEventsPerMinute)), rates_on(parts.config),
+                    parts.clock, parts.metrics),
+        req_rate_("req", per_minute(parts.config.get(keys::kReqsPerMinute)), rates_on(parts.config), parts.clock,
+                  parts.metrics),
+        connection_rate_("connection", per_minute(parts.config.get(keys::kConnectionsPerMinute)),
+                         rates_on(parts.config), parts.clock, parts.metrics),
+        services_{parts.clock,  rules_,       message_limits_from(parts.config),
+                  auth_from(parts.config), parts.config.get(keys::kPublicUrl),
+                  topics_,      known_,       duplicates_,
+                  metrics_,     writer_,      hub_,
+                  ephemeral_,   event_rate_,  req_rate_} {
+    topics_.on_change([this] { hub_.topics_changed(); });
+  }
+
+  std::shared_ptr<net::WsHandler> accept(const net::Request& request) {
+    if (!connection_rate_.take(request.client_ip).allowed) return std::make_shared<TurnedAway>();
+    auto session = std::make_shared<Session>(services_, request.client_ip, request.headers.get("Host"));
+    if (services_.auth.required) {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(sessions_, [](const auto& weak) { return weak.expired(); });
+      sessions_.push_back(session);
+    }
+    return session;
+  }
+
+  void check_auth() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& weak : sessions_) {
+      if (const auto session = weak.lock()) session->check_auth();
+    }
+  }
+
+  TopicBook& topics() { return topics_; }
+  Hub& hub() { return hub_; }
+  Writer& writer() { return writer_; }
+  EphemeralExchange& ephemeral() { return ephemeral_; }
+  [[nodiscard]] nostr::TopicPolicy policy() const { return rules_.policy; }
+  [[nodiscard]] bool auth_required() const { return services_.auth.required; }
+
+ private:
+  static bool rates_on(const Config& config) { return config.get(net::keys::kRates) == "on"; }
+
+  nostr::RuleSettings rules_;
+  RelayMetrics metrics_;
+  KnownIds known_;
+  DedupeCounts duplicates_;
+  TopicBook topics_;
+  Reader reader_;
+  Hub hub_;
+  Writer writer_;
+  EphemeralExchange ephemeral_;
+  net::RateLimiter event_rate_;
+  net::RateLimiter req_rate_;
+  net::RateLimiter connection_rate_;
+  SessionServices services_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Session>> sessions_;  // only where clients must authenticate
+};
+
+namespace {
+
+// What must be there before the others start, and what has no better place.
+class RelayService final : public Service {
+ public:
+  RelayService(Executor executor, pg::Pool& pool, std::shared_ptr<Relay> relay)
+      : pool_(pool), relay_(std::move(relay)), stop_asked_(executor) {}
+
+  [[nodiscard]] std::string_view name() const override { return "relay"; }
+
+  Task<void> start() override {
+    if (relay_->policy() == nostr::TopicPolicy::open) {
+      co_await ensure_open_indexes(pool_, Deadline::after(kOpenIndexesMax));
+    }
+  }
+
+  Task<void> run() override {
+    if (!relay_->auth_required()) co_await stop_asked_.wait();
+    for (;;) {
+      const bool stopped = co_await stop_asked_.wait_for(kAuthCheckEvery);
+      if (stopped) break;
+      relay_->check_auth();
+    }
+  }
+
+  void stop() override { stop_asked_.set(); }
+
+ private:
+  pg::Pool& pool_;
+  std::shared_ptr<Relay> relay_;
+  Signal stop_asked_;
+};
+
+Task<net::Response> information(std::shared_ptr<const std::string> document) {
+  auto response = net::text_response(kOk, *document, "application/nostr+json");
+  allow_everybody(response);
+  co_return response;
+}
+
+Task<net::Response> greeting(std::string_view version) {
+  auto response = net::text_response(
+      kOk, "todoke " + std::string(version) +
+               "\n\nA Nostr relay: connect with a WebSocket client here or at /relay.\nGET with Accept: "
+               "application/nostr+json tells its limits, GET /healthz whether it is well.\n");
+  allow_everybody(response);
+  response.headers.set("Vary", "Accept");
+  co_return response;
+}
+
+Task<net::Response> preflight() {
+  net::Response response;
+  response.status = 204;
+  allow_everybody(response);
+  response.headers.set("Allow", "GET, HEAD, OPTIONS");
+  co_return response;
+}
+
+void add_routes(net::Router& router, const std::shared_ptr<Relay>& relay, const Config& config,
+                std::string_view version) {
+  const auto document = std::make_shared<const std::string>(information_document(config, version));
+  for (const auto* path : {"/", "/relay"}) {
+    router.add_websocket(
+        path, [relay](const net::Request& request) { return relay->accept(request); }, ws_options_from(config));
+    router.add("GET", path, [document, version](net::Request& request) {
+      return asks_for_information(request) ? information(document) : greeting(version);
+    });
+    router.add("OPTIONS", path, [](net::Request&) { return preflight(); });
+  }
+}
+
+template <class Part>
+std::shared_ptr<Service> part_of(const std::shared_ptr<Relay>& relay, Part& part) {
+  return {relay, &part};
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts) {
+  const auto relay = std::make_shared<Relay>(parts);
+  add_routes(parts.router, relay, parts.config, parts.version);
+  return {std::make_shared<RelayService>(parts.executor, parts.pool, relay), part_of(relay, relay->topics()),
+          part_of(relay, relay->hub()), part_of(relay, relay->ephemeral()), part_of(relay, relay->writer())};
+}
+
+}  // namespace todoke::relay

@@ -1,0 +1,31 @@
+// The relay as a whole: its parts, wired, and its routes.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/config.hpp"
+#include "base/service.hpp"
+#include "net/router.hpp"
+#include "pg/listener.hpp"
+#include "pg/pool.hpp"
+
+namespace todoke::relay {
+
+struct RelayParts {
+  const Config& config;
+  const Clock& clock;
+  Executor executor;
+  pg::Pool& pool;
+  pg::Listener& listener;
+  pg::ConnectOptions database;
+  metrics::Registry& metrics;
+  net::Router& router;  // the public one
+  std::string_view version;
+};
+
+// Adds the routes `/` and `/relay` (WebSocket and NIP-11) and gives the services in the order in which they are
+// to be started. They own the relay.
+std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts);
+
+}  // namespace todoke::relay

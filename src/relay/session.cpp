@@ -1,0 +1,256 @@
+#include "relay/session.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+
+#include "nostr/event_id.hpp"
+#include "nostr/replies.hpp"
+#include "nostr/signature.hpp"
+#include "relay/admission.hpp"
+#include "relay/ephemeral.hpp"
+#include "relay/writer.hpp"
+
+namespace todoke::relay {
+namespace {
+
+using nostr::Reason;
+
+// Messages in a row that nobody can understand: this is no client.
+constexpr std::size_t kBadMessagesMax = 100;
+// Keys that a connection may prove; a client has a handful of accounts.
+constexpr std::size_t kAuthenticatedMax = 16;
+// With less than this waiting for the client, it gets the next page.
+constexpr std::size_t kPageRoomBytes = 1024 * 1024;
+
+constexpr std::uint16_t kPolicyViolation = 1008;
+
+std::chrono::sys_seconds seconds_of(SystemTime time) {
+  return std::chrono::time_point_cast<std::chrono::seconds>(time);
+}
+
+Reason reason_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::newer_version: return Reason::newer_version_stored;
+    case Outcome::deleted: return Reason::deleted_by_author;
+    case Outcome::stored:
+    case Outcome::duplicate: return Reason::already_stored;
+    case Outcome::failed: break;
+  }
+  return Reason::not_stored;
+}
+
+}  // namespace
+
+Session::Session(SessionServices& services, std::string address, std::string_view host)
+    : services_(services),
+      address_(std::move(address)),
+      target_{{std::string(host), services.public_url}},
+      challenge_(nostr::make_challenge()),
+      opened_at_(services.clock.now()) {}
+
+void Session::on_open(const std::shared_ptr<net::WsConnection>& connection) {
+  connection_ = connection;
+  executor_ = connection->executor();
+  send(nostr::auth_message(challenge_));
+}
+
+void Session::on_close(std::uint16_t, std::string_view) {
+  connection_.reset();
+  services_.hub.leave(self());
+}
+
+void Session::on_message(net::WsOpcode opcode, std::string_view payload) {
+  if (opcode != net::WsOpcode::text) {
+    send(nostr::notice_message(text_of(Reason::message_not_json)));
+    return bad_message();
+  }
+  auto message = nostr::parse_client_message(payload, services_.limits);
+  if (!message) {
+    const auto& refusal = message.error();
+    if (refusal.answer == nostr::MessageRefusal::Answer::ok) {
+      services_.metrics.received.with({std::string(to_string(Source::ws))}).add();
+      services_.metrics.rejected.with({std::string(label_of(refusal.reason))}).add();
+    }
+    send(refusal.reply());
+    return bad_message();
+  }
+  bad_messages_ = 0;
+  std::visit([this](auto&& typed) { handle(std::forward<decltype(typed)>(typed)); }, std::move(*message));
+}
+
+void Session::bad_message() {
+  if (++bad_messages_ >= kBadMessagesMax) end("too many messages that can't be understood");
+}
+
+void Session::end(std::string_view why) {
+  if (!connection_) return;
+  send(nostr::notice_message(why));
+  connection_->close(kPolicyViolation, why);
+}
+
+void Session::send(std::string_view text) {
+  if (connection_) connection_->send_text(text);
+}
+
+void Session::answer(const nostr::EventId& id, bool accepted, std::string_view text) {
+  send(nostr::ok_message(id.hex(), accepted, text));
+}
+
+void Session::refuse(const nostr::EventId& id, Reason reason) {
+  services_.metrics.rejected.with({std::string(label_of(reason))}).add();
+  answer(id, false, text_of(reason));
+}
+
+std::string Session::rate_key() const {
+  return authenticated_.empty() ? address_ : authenticated_.front().hex() + address_;
+}
+
+bool Session::must_authenticate() const {
+  if (!services_.auth.required || !authenticated_.empty()) return false;
+  const auto now = services_.clock.now();
+  if (now < services_.auth.enforce_at) return false;
+  const bool is_older = opened_at_ < services_.auth.enforce_at;
+  return !is_older || now >= services_.auth.enforce_at + services_.auth.grace;
+}
+
+void Session::check_auth() {
+  asio::post(executor_, [session = shared_from_this()] {
+    const auto& auth = session->services_.auth;
+    if (!session->connection_ || !session->must_authenticate()) return;
+    const bool is_older = session->opened_at_ < auth.enforce_at;
+    const auto until = is_older ? session->opened_at_ : session->opened_at_ + auth.timeout;
+    if (session->services_.clock.now() >= until) session->end(text_of(Reason::auth_required));
+  });
+}
+
+void Session::handle(nostr::EventMessage message) {
+  services_.metrics.received.with({std::string(to_string(Source::ws))}).add();
+  const auto id = message.event.id();
+  if (!services_.event_rate.take(rate_key()).allowed) return refuse(id, Reason::rate_limited);
+  if (must_authenticate()) return refuse(id, Reason::auth_required);
+  auto event = std::make_shared<const nostr::Event>(std::move(message.event));
+  const nostr::Sender sender{authenticated_, false};
+  const auto topics = services_.topics.topics();
+  auto admitted = admit(std::move(event), Source::ws, sender, services_.rules, *topics, services_.known,
+                        seconds_of(services_.clock.now()));
+  if (!admitted) {
+    if (admitted.error() == Reason::already_stored) return settle(id, Outcome::duplicate);
+    return refuse(id, admitted.error());
+  }
+  if (admitted->ephemeral) {
+    if (!services_.ephemeral.send(live_of(admitted->incoming))) services_.metrics.dedupe_hits.add();
+    return answer(id, true, "");
+  }
+  store(std::move(admitted->incoming));
+}
+
+void Session::store(Incoming incoming) {
+  const auto id = incoming.event->id();
+  incoming.on_outcome = [session = shared_from_this(), id](Outcome outcome) {
+    asio::dispatch(session->executor_, [session, id, outcome] { session->settle(id, outcome); });
+  };
+  const auto on_room = [session = shared_from_this()] {
+    asio::post(session->executor_, [session] {
+      if (session->connection_) session->connection_->resume_reading();
+    });
+  };
+  if (services_.writer.offer(std::move(incoming), on_room)) return;
+  services_.metrics.paused.add();
+  if (connection_) connection_->pause_reading();
+}
+
+void Session::settle(const nostr::EventId& id, Outcome outcome) {
+  switch (outcome) {
+    case Outcome::stored: return answer(id, true, "");
+    case Outcome::duplicate:
+      services_.metrics.dedupe_hits.add();
+      services_.duplicates.hit(id, services_.clock.now());
+      return answer(id, true, text_of(Reason::already_stored));
+    case Outcome::newer_version:
+    case Outcome::deleted:
+    case Outcome::failed: return refuse(id, reason_of(outcome));
+  }
+}
+
+std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters) const {
+  if (must_authenticate()) return Reason::auth_required;
+  if (services_.rules.policy == nostr::TopicPolicy::open) return std::nullopt;
+  const auto topics = services_.topics.topics();
+  for (const auto& filter : filters) {
+    const auto* asked = filter.tag('t');
+    if (asked == nullptr) return Reason::t_required;
+    for (const auto& topic : asked->values()) {
+      if (!topics->is_enabled(topic)) return Reason::topic_not_enabled;
+    }
+  }
+  return std::nullopt;
+}
+
+void Session::handle(nostr::ReqMessage message) {
+  const auto& sub = message.sub.text();
+  auto refusal = services_.req_rate.take(rate_key()).allowed ? refusal_of(message.filters)
+                                                              : std::optional(Reason::rate_limited);
+  if (!refusal) return services_.hub.open(self(), std::move(message));
+  // A refused REQ also ends the subscription whose place it would have taken.
+  services_.hub.close(self(), sub);
+  send(nostr::closed_message(sub, text_of(*refusal)));
+}
+
+void Session::handle(nostr::CountMessage message) {
+  const auto& sub = message.sub.text();
+  auto refusal = services_.req_rate.take(rate_key()).allowed ? refusal_of(message.filters)
+                                                              : std::optional(Reason::rate_limited);
+  if (!refusal) return services_.hub.count(self(), std::move(message));
+  send(nostr::closed_message(sub, text_of(*refusal)));
+}
+
+void Session::handle(nostr::CloseMessage message) {
+  services_.hub.close(self(), message.sub.text());
+}
+
+void Session::handle(nostr::AuthMessage message) {
+  const auto& event = message.event;
+  const auto broken = nostr::broken_auth(event, challenge_, target_, seconds_of(services_.clock.now()));
+  if (broken) return answer(event.id(), false, text_of(*broken));
+  if (!nostr::has_right_id(event)) return answer(event.id(), false, text_of(Reason::bad_id));
+  if (!nostr::has_right_signature(event)) return answer(event.id(), false, text_of(Reason::bad_signature));
+  const bool known =
+      std::find(authenticated_.begin(), authenticated_.end(), event.pubkey()) != authenticated_.end();
+  if (!known && authenticated_.size() >= kAuthenticatedMax) {
+    return answer(event.id(), false, text_of(Reason::too_many_keys));
+  }
+  if (!known) authenticated_.push_back(event.pubkey());
+  services_.hub.authenticated(self());
+  answer(event.id(), true, "");
+}
+
+void Session::deliver(std::vector<net::FramePtr> frames) {
+  asio::dispatch(executor_, [session = shared_from_this(), frames = std::move(frames)]() mutable {
+    if (!session->connection_) return;
+    for (auto& frame : frames) session->connection_->send(std::move(frame));
+  });
+}
+
+void Session::deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) {
+  asio::dispatch(executor_, [session = shared_from_this(), sub = std::move(sub), events = std::move(events),
+                             eose = std::move(eose)] {
+    if (!session->connection_) return;
+    for (const auto& live : events) session->send(nostr::event_message(sub, live->event->json()));
+    session->send(eose);
+    if (session->connection_ && session->connection_->queued_bytes() < kPageRoomBytes) {
+      session->services_.hub.page_done(session);
+    } else {
+      ++session->pages_;
+    }
+  });
+}
+
+void Session::on_drained() {
+  for (; pages_ > 0; --pages_) services_.hub.page_done(self());
+}
+
+}  // namespace todoke::relay

@@ -1,0 +1,71 @@
+// One client on the WebSocket: reads its messages, answers them, and passes on what the hub has for it. Every
+// EVENT gets one OK, every REQ or COUNT that is refused a CLOSED.
+//
+// Lives on the connection's executor. Bounded by the connection's own queues; while the writer's queue is full
+// nothing more is read.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "net/websocket.hpp"
+#include "nostr/auth.hpp"
+#include "nostr/wire.hpp"
+#include "relay/hub.hpp"
+#include "relay/services.hpp"
+
+namespace todoke::relay {
+
+class Session final : public net::WsHandler, public Subscriber, public std::enable_shared_from_this<Session> {
+ public:
+  // `address` is the client's; `host` what it connected to.
+  Session(SessionServices& services, std::string address, std::string_view host);
+
+  void on_open(const std::shared_ptr<net::WsConnection>& connection) override;
+  void on_message(net::WsOpcode opcode, std::string_view payload) override;
+  void on_close(std::uint16_t code, std::string_view reason) override;
+  void on_drained() override;
+
+  void deliver(std::vector<net::FramePtr> frames) override;
+  void deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) override;
+
+  // Closes the connection if it should have authenticated by now. From anywhere.
+  void check_auth();
+
+ private:
+  void handle(nostr::EventMessage message);
+  void handle(nostr::ReqMessage message);
+  void handle(nostr::CountMessage message);
+  void handle(nostr::CloseMessage message);
+  void handle(nostr::AuthMessage message);
+
+  void send(std::string_view text);
+  void answer(const nostr::EventId& id, bool accepted, std::string_view text);
+  void refuse(const nostr::EventId& id, nostr::Reason reason);
+  void settle(const nostr::EventId& id, Outcome outcome);
+  void store(Incoming incoming);
+  void bad_message();
+  void end(std::string_view why);
+
+  [[nodiscard]] std::optional<nostr::Reason> refusal_of(const std::vector<nostr::Filter>& filters) const;
+  [[nodiscard]] bool must_authenticate() const;
+  [[nodiscard]] std::string rate_key() const;
+  [[nodiscard]] SubscriberPtr self() { return shared_from_this(); }
+
+  SessionServices& services_;
+  const std::string address_;
+  nostr::AuthTarget target_;
+  const std::string challenge_;
+  const SystemTime opened_at_;
+  std::shared_ptr<net::WsConnection> connection_;  // null before on_open and after on_close
+  Executor executor_;
+  std::vector<nostr::Pubkey> authenticated_;
+  std::size_t bad_messages_ = 0;  // in a row
+  std::size_t pages_ = 0;         // sent, and not yet handed to the socket
+};
+
+}  // namespace todoke::relay

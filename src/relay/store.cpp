@@ -1,0 +1,255 @@
+#include "relay/store.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+#include "nostr/tag_keys.hpp"
+#include "relay/store_sql.hpp"
+
+namespace todoke::relay {
+namespace {
+
+using nostr::KindClass;
+
+// Stands between the topics of an event; no topic id has it.
+constexpr char kTopicSeparator = '\x1f';
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+std::string join_topics(const std::vector<std::string>& topics) {
+  std::string text;
+  for (const auto& topic : topics) {
+    if (!text.empty()) text += kTopicSeparator;
+    text += topic;
+  }
+  return text;
+}
+
+std::string without_nul(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\0') {
+      out += kReplacement;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+bool has_nul(const nostr::Event& event) {
+  constexpr auto kNone = std::string_view::npos;
+  if (event.content().find('\0') != kNone) return true;
+  if (event.tags_json().find("\\u0000") == kNone) return false;
+  for (const auto tag : event.tags()) {
+    for (std::size_t i = 0; i < tag.size(); ++i) {
+      if (tag[i].find('\0') != kNone) return true;
+    }
+  }
+  return false;
+}
+
+bool is_linked(const Incoming& incoming, const nostr::TagKey& key) {
+  return key.letter == 't' &&
+         std::find(incoming.topics.begin(), incoming.topics.end(), key.value) != incoming.topics.end();
+}
+
+// The parameters of store_events: one array for each column.
+class Columns {
+ public:
+  explicit Columns(std::size_t events) {
+    ids_.reserve(events);
+    pubkeys_.reserve(events);
+    sigs_.reserve(events);
+  }
+
+  void add(const Incoming& incoming) {
+    const auto& event = *incoming.event;
+    ids_.push_back(event.id().hex());
+    pubkeys_.push_back(event.pubkey().hex());
+    kinds_.push_back(event.kind());
+    times_.push_back(event.created_at());
+    tags_.push_back(event.tags_json());
+    sigs_.push_back(event.sig().hex());
+    expiries_.push_back(incoming.expires_at);
+    if (has_nul(event)) {
+      contents_.push_back(without_nul(event.content()));
+      const auto json = event.json();
+      raws_.emplace_back(std::vector<std::uint8_t>(json.begin(), json.end()));
+    } else {
+      contents_.emplace_back(event.content());
+      raws_.emplace_back();
+    }
+    const std::string_view lifetime = incoming.kept ? "k" : "r";
+    lifetimes_.push_back(lifetime);
+    sources_.push_back(to_string(incoming.source));
+    const auto kind_class = nostr::class_of(event.kind());
+    if (incoming.effective_key.empty()) {
+      classes_.emplace_back();
+      keys_.emplace_back();
+      jsons_.emplace_back();
+    } else {
+      classes_.emplace_back(kind_class == KindClass::replaceable ? "r" : "a");
+      keys_.emplace_back(incoming.effective_key);
+      jsons_.emplace_back(event.json());
+    }
+    topics_.push_back(join_topics(incoming.topics));
+    non_public_.push_back(incoming.non_public);
+    add_tags(incoming, lifetime);
+  }
+
+  [[nodiscard]] pg::Params params() const {
+    return {ids_,       pubkeys_, kinds_, times_, tags_,   contents_,   sigs_,     expiries_,  raws_,      lifetimes_, sources_,
+            classes_,   keys_,    jsons_, topics_, non_public_, tag_ords_, tag_names_, tag_values_, tag_times_, tag_ids_,  tag_lifetimes_};
+  }
+
+ private:
+  void add_tags(const Incoming& incoming, std::string_view lifetime) {
+    for (auto& key : nostr::tag_keys_of(*incoming.event)) {
+      if (is_linked(incoming, key)) continue;
+      tag_ords_.push_back(static_cast<std::int32_t>(ids_.size()));
+      tag_names_.emplace_back(1, key.letter);
+      tag_values_.push_back(std::move(key.value));
+      tag_times_.push_back(incoming.event->created_at());
+      tag_ids_.push_back(ids_.back());
+      tag_lifetimes_.push_back(lifetime);
+    }
+  }
+
+  std::vector<std::string> ids_;
+  std::vector<std::string> pubkeys_;
+  std::vector<std::int32_t> kinds_;
+  std::vector<std::int64_t> times_;
+  std::vector<std::string_view> tags_;
+  std::vector<std::string> contents_;
+  std::vector<std::string> sigs_;
+  std::vector<std::optional<std::int64_t>> expiries_;
+  std::vector<std::optional<std::vector<std::uint8_t>>> raws_;
+  std::vector<std::string_view> lifetimes_;
+  std::vector<std::string_view> sources_;
+  std::vector<std::optional<std::string_view>> classes_;
+  std::vector<std::optional<std::string_view>> keys_;
+  std::vector<std::optional<std::string_view>> jsons_;
+  std::vector<std::string> topics_;
+  std::vector<bool> non_public_;
+  std::vector<std::int32_t> tag_ords_;
+  std::vector<std::string> tag_names_;
+  std::vector<std::string> tag_values_;
+  std::vector<std::int64_t> tag_times_;
+  std::vector<std::string> tag_ids_;
+  std::vector<std::string_view> tag_lifetimes_;
+};
+
+// The parameters of apply_deletions: one row for each target.
+class Targets {
+ public:
+  void add(const Incoming& incoming) {
+    for (const auto& id : incoming.targets.events) add_row(incoming, id.hex(), std::nullopt);
+    for (const auto& key : incoming.target_keys) add_row(incoming, std::nullopt, key);
+  }
+  [[nodiscard]] bool empty() const { return deletions_.empty(); }
+  [[nodiscard]] pg::Params params() const { return {deletions_, pubkeys_, times_, ids_, keys_}; }
+
+ private:
+  void add_row(const Incoming& incoming, std::optional<std::string> id, std::optional<std::string> key) {
+    deletions_.push_back(incoming.event->id().hex());
+    pubkeys_.push_back(incoming.event->pubkey().hex());
+    times_.push_back(incoming.event->created_at());
+    ids_.push_back(std::move(id));
+    keys_.push_back(std::move(key));
+  }
+
+  std::vector<std::string> deletions_;
+  std::vector<std::string> pubkeys_;
+  std::vector<std::int64_t> times_;
+  std::vector<std::optional<std::string>> ids_;
+  std::vector<std::optional<std::string>> keys_;
+};
+
+Outcome outcome_of(std::int32_t verdict) {
+  switch (verdict) {
+    case 0: return Outcome::stored;
+    case 1: return Outcome::duplicate;
+    case 2: return Outcome::newer_version;
+    case 3: return Outcome::deleted;
+    default: throw std::logic_error("store_events gave an unknown verdict");
+  }
+}
+
+Gone gone(std::string_view id, std::int64_t created_at) {
+  return {nostr::EventId::from_hex(id).value(), created_at};
+}
+
+void read_lock(const pg::Result& locked, const pg::Result& head, Appended& log) {
+  log.lock_waited = std::chrono::duration<double>(locked.one().get<double>(0));
+  log.head_before = {locked.one().get<std::int64_t>(1)};
+  log.head = {head.one().get<std::int64_t>(0)};
+  log.committed_at = std::chrono::steady_clock::now();
+}
+
+void read_gone(const pg::Result& rows, Appended& log) {
+  for (const auto& row : rows)
+    log.gone.push_back(gone(row.get<std::string_view>(0), row.get<std::int64_t>(1)));
+}
+
+void read_stored(const pg::Result& result, StoredBatch& stored) {
+  const auto row = result.one();
+  const auto seqs = row.get<std::optional<std::vector<std::int64_t>>>("seqs");
+  std::size_t next = 0;
+  for (const auto verdict : row.get<std::vector<std::int32_t>>("verdicts")) {
+    stored.outcomes.push_back(outcome_of(verdict));
+    stored.seqs.push_back({verdict == 0 ? seqs.value().at(next++) : 0});
+  }
+  const auto ids = row.get<std::optional<std::vector<std::string>>>("replaced_ids");
+  if (!ids) return;
+  const auto times = row.get<std::vector<std::int64_t>>("replaced_times");
+  for (std::size_t i = 0; i < ids->size(); ++i) stored.log.gone.push_back(gone((*ids)[i], times.at(i)));
+}
+
+}  // namespace
+
+pg::ConnectOptions writer_options(pg::ConnectOptions options) {
+  options.settings.emplace_back("options",
+                                "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off "
+                                "-c enable_bitmapscan=off -c plan_cache_mode=force_generic_plan -c jit=off "
+                                "-c lock_timeout=3000");
+  options.application_name = "todoke writer";
+  return options;
+}
+
+Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> batch, Deadline deadline) {
+  Columns columns(batch.size());
+  Targets targets;
+  for (const auto& incoming : batch) {
+    columns.add(incoming);
+    targets.add(incoming);
+  }
+  pg::Batch work;
+  work.add(sql::kLockLog);
+  work.add(sql::kStoreEvents, columns.params());
+  if (!targets.empty()) work.add(sql::kApplyDeletions, targets.params());
+  work.add(sql::kLogHead);
+  const auto results = co_await connection.run(std::move(work), deadline);
+
+  StoredBatch stored;
+  read_lock(results.front(), results.back(), stored.log);
+  read_stored(results.at(1), stored);
+  if (!targets.empty()) read_gone(results.at(2), stored.log);
+  co_return stored;
+}
+
+Task<Appended> sweep_expired(pg::Connection& connection, std::int32_t events_max, Deadline deadline) {
+  pg::Batch work;
+  work.add(sql::kLockLog);
+  work.add(sql::kSweepExpired, {events_max});
+  work.add(sql::kLogHead);
+  const auto results = co_await connection.run(std::move(work), deadline);
+  Appended log;
+  read_lock(results.front(), results.back(), log);
+  read_gone(results.at(1), log);
+  co_return log;
+}
+
+}  // namespace todoke::relay

@@ -1,0 +1,51 @@
+// What a batch of events does in the database: one transaction under the log's lock, sent in one flush.
+//
+// Cost: one round trip and one commit for a batch of any size.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nostr/ids.hpp"
+#include "pg/connection.hpp"
+#include "relay/incoming.hpp"
+
+namespace todoke::relay {
+
+// An event that has lost its effect.
+struct Gone {
+  nostr::EventId id;
+  std::int64_t created_at;
+};
+
+// What a transaction has appended to the log.
+struct Appended {
+  nostr::Seq head_before;  // the last seq given out before it
+  nostr::Seq head;         // and after it
+  std::vector<Gone> gone;
+  std::chrono::duration<double> lock_waited{};
+  SteadyTime committed_at{};
+};
+
+struct StoredBatch {
+  std::vector<Outcome> outcomes;  // one for each event
+  std::vector<nostr::Seq> seqs;   // one for each event; 0 where it was not stored
+  Appended log;
+};
+
+// Settings for the connection that runs these: every lookup by index whatever the tables' statistics say, plans
+// made once, and no wait for the log's lock without an end.
+pg::ConnectOptions writer_options(pg::ConnectOptions options);
+
+// `batch` comes from take_batch. Throws what Connection::run throws; nothing was stored then, except that after
+// CommitOutcomeUnknown it may have been, and the same batch can be stored again: what is there counts as a
+// duplicate.
+Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> batch, Deadline deadline);
+
+// At most `events_max` events whose time is over.
+Task<Appended> sweep_expired(pg::Connection& connection, std::int32_t events_max, Deadline deadline);
+
+}  // namespace todoke::relay

@@ -1,0 +1,85 @@
+#include "relay/topic_book.hpp"
+
+#include <utility>
+
+#include "base/log.hpp"
+#include "nostr/topics.hpp"
+#include "relay/topics_sql.hpp"
+
+namespace todoke::relay {
+namespace {
+
+constexpr std::chrono::seconds kPollEvery(5);
+constexpr std::chrono::seconds kLoadMax(10);
+
+}  // namespace
+
+bool TopicSet::is_enabled(std::string_view topic) const {
+  if (settings_->accept_any) return nostr::is_topic_id(topic, settings_->reserved);
+  return enabled_.contains(std::string(topic));
+}
+
+bool TopicSet::is_kept_longer(std::string_view topic) const {
+  const auto found = enabled_.find(std::string(topic));
+  return found != enabled_.end() && found->second.kept_longer;
+}
+
+TopicBook::TopicBook(Executor executor, TopicSettings settings, pg::Pool& pool, pg::Listener& listener,
+                     metrics::Registry& registry)
+    : settings_(std::move(settings)),
+      pool_(pool),
+      listener_(listener),
+      enabled_(registry.gauge("todoke_topics_enabled", "Topics that the node takes.")),
+      wake_(executor),
+      topics_(std::make_shared<const TopicSet>(settings_, TopicSet::Topics())) {}
+
+Task<void> TopicBook::start() {
+  co_await load();
+  subscription_ = listener_.subscribe("cn_relay_topics", [this](const pg::Wake&) { wake_.set(); });
+}
+
+void TopicBook::stop() {
+  stop_asked_ = true;
+  wake_.set();
+}
+
+Task<void> TopicBook::run() {
+  while (!stop_asked_) {
+    co_await wake_.wait_for(kPollEvery);
+    if (stop_asked_) break;
+    wake_.reset();
+    std::exception_ptr failure;
+    try {
+      co_await load();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure) {
+      log::warning("topics", "the list of topics was not read; the old one holds", {{"error", describe(failure)}});
+    }
+  }
+  subscription_ = {};
+}
+
+Task<void> TopicBook::load() {
+  const auto deadline = Deadline::after(kLoadMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  const auto rows = co_await lease->query(sql::kLoadTopics, {settings_.enabled_max + 1}, deadline);
+  TopicSet::Topics enabled;
+  for (const auto& row : rows) {
+    if (enabled.size() == static_cast<std::size_t>(settings_.enabled_max)) {
+      log::warning("topics", "more topics are enabled than topics.enabled_max allows: the newest are left out",
+                   {{"limit", settings_.enabled_max}});
+      break;
+    }
+    const auto days = row.get<std::optional<std::int32_t>>(1);
+    enabled.emplace(row.get<std::string>(0), TopicSet::Topic{days && *days > settings_.retention_days});
+  }
+  enabled_.set(static_cast<double>(enabled.size()));
+  auto fresh = std::make_shared<const TopicSet>(settings_, std::move(enabled));
+  if (*fresh == *topics_.load()) co_return;
+  topics_.store(std::move(fresh));
+  if (on_change_) on_change_();
+}
+
+}  // namespace todoke::relay

@@ -1,0 +1,86 @@
+// The topics that the node takes, as node_subscriptions has them. Follows the table: woken by NOTIFY, and by a
+// look every few seconds. Readers get an immutable set and never wait.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/metrics.hpp"
+#include "base/service.hpp"
+#include "nostr/event.hpp"
+#include "pg/listener.hpp"
+#include "pg/pool.hpp"
+
+namespace todoke::relay {
+
+struct TopicSettings {
+  std::vector<std::string> reserved;  // ids beyond the usual forms
+  bool accept_any = false;            // every topic id is taken, listed or not
+  std::int32_t enabled_max = 10'000;
+  std::int32_t retention_days = 30;  // a topic with more is kept longer
+};
+
+// What one state of the table says.
+class TopicSet {
+ public:
+  struct Topic {
+    bool kept_longer = false;
+  };
+  using Topics = std::unordered_map<std::string, Topic>;
+
+  TopicSet(const TopicSettings& settings, Topics enabled)
+      : settings_(&settings), enabled_(std::move(enabled)) {}
+
+  [[nodiscard]] bool is_enabled(std::string_view topic) const;
+  [[nodiscard]] bool is_kept_longer(std::string_view topic) const;
+  [[nodiscard]] const Topics& enabled() const { return enabled_; }
+  friend bool operator==(const TopicSet& a, const TopicSet& b) { return a.enabled_ == b.enabled_; }
+
+ private:
+  const TopicSettings* settings_;
+  Topics enabled_;
+};
+
+inline bool operator==(const TopicSet::Topic& a, const TopicSet::Topic& b) {
+  return a.kept_longer == b.kept_longer;
+}
+
+class TopicBook final : public Service {
+ public:
+  TopicBook(Executor executor, TopicSettings settings, pg::Pool& pool, pg::Listener& listener,
+            metrics::Registry& registry);
+
+  // Thread-safe.
+  [[nodiscard]] std::shared_ptr<const TopicSet> topics() const { return topics_.load(); }
+  [[nodiscard]] const TopicSettings& settings() const { return settings_; }
+  // Called on the executor after every change. To be set before start().
+  void on_change(std::function<void()> callback) { on_change_ = std::move(callback); }
+
+  [[nodiscard]] std::string_view name() const override { return "topics"; }
+  Task<void> start() override;
+  Task<void> run() override;
+  void stop() override;
+
+ private:
+  Task<void> load();
+
+  TopicSettings settings_;
+  pg::Pool& pool_;
+  pg::Listener& listener_;
+  metrics::Gauge& enabled_;  // todoke_topics_enabled
+  Signal wake_;
+  bool stop_asked_ = false;
+  pg::Listener::Subscription subscription_;
+  std::function<void()> on_change_;
+  std::atomic<std::shared_ptr<const TopicSet>> topics_;
+};
+
+}  // namespace todoke::relay

@@ -1,0 +1,5 @@
+-- Which topics the node takes.
+
+-- name: load_topics
+SELECT topic_id, (ingest_policy ->> 'retention_days')::int
+FROM cn_relay.node_subscriptions WHERE enabled ORDER BY created_at, topic_id LIMIT $1;

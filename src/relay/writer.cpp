@@ -1,0 +1,266 @@
+#include "relay/writer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/backoff.hpp"
+#include "base/log.hpp"
+#include "pg/error.hpp"
+#include "relay/batch_plan.hpp"
+#include "relay/store_sql.hpp"
+
+namespace todoke::relay {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kConnectMax = 5s;
+constexpr std::chrono::milliseconds kRetryFirst = 20ms;
+constexpr std::chrono::milliseconds kRetryMost = 500ms;
+constexpr std::chrono::milliseconds kSweepEvery = 1s;
+constexpr std::chrono::milliseconds kFlushEvery = 5s;
+constexpr std::chrono::milliseconds kPartitionsEvery = 10min;
+constexpr std::chrono::milliseconds kHouseMax = 10s;
+constexpr std::int32_t kSweepEventsMax = 200;  // bounds how long the log's lock is held
+
+bool is_missing_partition(const pg::Error& error) {
+  return error.is_check_violation() && error.constraint().empty() &&
+         error.fields().message.starts_with("no partition of relation");
+}
+
+// Whether it is the data that the server refuses: 22 (data), 23 (constraints), 54 (limits).
+bool is_about_the_data(const pg::Error& error) {
+  const auto& state = error.sqlstate();
+  return state.starts_with("22") || state.starts_with("23") || state.starts_with("54");
+}
+
+bool refuses_data(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const pg::Error& error) {
+    return is_about_the_data(error) && !is_missing_partition(error);
+  } catch (...) {
+    return false;
+  }
+}
+
+bool lacks_partition(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const pg::Error& error) {
+    return is_missing_partition(error);
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+Writer::Writer(Executor executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
+               DedupeCounts& duplicates, OnAppended on_appended)
+    : executor_(executor),
+      options_(std::move(options)),
+      clock_(clock),
+      metrics_(metrics),
+      duplicates_(duplicates),
+      on_appended_(std::move(on_appended)),
+      work_(executor) {
+  options_.connect = writer_options(std::move(options_.connect));
+}
+
+Writer::~Writer() = default;
+
+bool Writer::offer(Incoming incoming, const std::function<void()>& on_room) {
+  std::size_t size = 0;
+  bool full = false;
+  {
+    const std::lock_guard lock(mutex_);
+    full = queue_.size() >= options_.queue_events_max;
+    if (!full) {
+      incoming.queued_at = clock_.steady();
+      queue_.push_back(std::move(incoming));
+    }
+    size = queue_.size();
+    if (size >= options_.queue_events_high) waiting_.push_back(on_room);
+  }
+  if (full) incoming.on_outcome(Outcome::failed);
+  if (size == 1) work_.set_from_anywhere();
+  return size < options_.queue_events_high;
+}
+
+Task<void> Writer::connect() {
+  connection_.reset();
+  const auto deadline = Deadline::after(kConnectMax);
+  connection_ = co_await pg::Connection::connect(options_.connect, deadline);
+  const auto moved = co_await connection_->query(sql::kCheckLogIdentity, {}, deadline);
+  if (moved.one().get<bool>(0)) {
+    log::warning("writer", "the database was restored or promoted: the log goes on 1,000,000 seqs later");
+  }
+  partitions_at_ = {};
+}
+
+Task<void> Writer::start() {
+  co_await connect();
+  co_await keep_house_now();
+}
+
+void Writer::stop() {
+  stop_asked_ = true;
+  work_.set();
+}
+
+Task<void> Writer::run() {
+  for (;;) {
+    auto batch = next_batch();
+    if (batch.empty()) {
+      if (stop_asked_) break;
+      work_.reset();
+      co_await work_.wait_for(kSweepEvery);
+    } else {
+      metrics_.batch_events.observe(static_cast<double>(batch.size()));
+      co_await commit(std::move(batch));
+    }
+    co_await keep_house();
+  }
+  flush_at_ = {};
+  co_await keep_house();
+  connection_.reset();
+}
+
+std::vector<Incoming> Writer::next_batch() {
+  std::vector<Incoming> batch;
+  std::vector<std::function<void()>> room;
+  {
+    const std::lock_guard lock(mutex_);
+    batch = take_batch(queue_, options_.batch_events_max);
+    metrics_.queued.set(static_cast<double>(queue_.size()));
+    if (queue_.size() * 2 <= options_.queue_events_high) room.swap(waiting_);
+  }
+  for (const auto& on_room : room) on_room();
+  return batch;
+}
+
+Task<void> Writer::commit(std::vector<Incoming> batch) {
+  std::vector<std::vector<Incoming>> parts;
+  parts.push_back(std::move(batch));
+  Backoff backoff(kRetryFirst, kRetryMost);
+  while (!parts.empty()) {
+    auto& part = parts.back();
+    std::exception_ptr failure;
+    try {
+      if (!connection_ || !connection_->usable()) co_await connect();
+      const auto began = clock_.steady();
+      auto stored = co_await store(*connection_, part, Deadline::after(options_.patience));
+      metrics_.commit_seconds.observe(std::chrono::duration<double>(clock_.steady() - began).count());
+      tell(part, std::move(stored));
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (!failure) {
+      parts.pop_back();
+      continue;
+    }
+    if (refuses_data(failure) && part.size() > 1) {
+      const auto half = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
+      std::vector<Incoming> second(std::make_move_iterator(half), std::make_move_iterator(part.end()));
+      std::vector<Incoming> first(std::make_move_iterator(part.begin()), std::make_move_iterator(half));
+      parts.back() = std::move(second);
+      parts.push_back(std::move(first));
+      continue;
+    }
+    if (co_await mend(failure, part)) {
+      co_await sleep_for(backoff.next());
+    } else {
+      fail(part);
+      parts.pop_back();
+    }
+  }
+}
+
+Task<bool> Writer::mend(std::exception_ptr failure, const std::vector<Incoming>& batch) {
+  metrics_.retries.add();
+  const auto why = describe(failure);
+  if (refuses_data(failure)) {
+    log::error("writer", "the database refuses an event", {{"error", why}});
+    co_return false;
+  }
+  const auto waited = clock_.steady() - batch.front().queued_at;
+  log::warning("writer", "a batch was not stored", {{"error", why}, {"events", batch.size()}});
+  if (!lacks_partition(failure)) co_return waited < options_.patience;
+  try {
+    co_await connection_->query(sql::kEnsurePartitions, {}, Deadline::after(kHouseMax));
+  } catch (const std::exception& error) {
+    log::error("writer", "partitions could not be made", {{"error", error.what()}});
+  }
+  co_return waited < options_.patience;
+}
+
+void Writer::tell(std::vector<Incoming>& batch, StoredBatch stored) {
+  metrics_.lock_wait_seconds.observe(stored.log.lock_waited.count());
+  std::vector<LiveEventPtr> live;
+  live.reserve(batch.size());
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    auto& incoming = batch[i];
+    if (stored.outcomes[i] == Outcome::stored) {
+      live.push_back(std::make_shared<LiveEvent>(LiveEvent{incoming.event, stored.seqs[i], incoming.expires_at,
+                                                           incoming.non_public, std::move(incoming.topics)}));
+    }
+    incoming.on_outcome(stored.outcomes[i]);
+  }
+  on_appended_(stored.log, std::move(live));
+}
+
+void Writer::fail(std::vector<Incoming>& batch) {
+  for (auto& incoming : batch) incoming.on_outcome(Outcome::failed);
+}
+
+// Whatever fails here is tried again a little later; a batch notices a broken connection by itself.
+Task<void> Writer::keep_house() {
+  std::exception_ptr failure;
+  try {
+    co_await keep_house_now();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure) log::warning("writer", "housekeeping was put off", {{"error", describe(failure)}});
+}
+
+Task<void> Writer::keep_house_now() {
+  const auto now = clock_.steady();
+  const auto due = [now](SteadyTime& at, std::chrono::milliseconds every) {
+    if (now < at) return false;
+    at = now + every;
+    return true;
+  };
+  const bool partitions = due(partitions_at_, kPartitionsEvery);
+  const bool flush = due(flush_at_, kFlushEvery);
+  const bool sweep = due(sweep_at_, kSweepEvery);
+  if (!partitions && !flush && !sweep) co_return;
+  if (!connection_ || !connection_->usable()) co_await connect();
+  const auto deadline = Deadline::after(kHouseMax);
+  if (partitions) co_await connection_->query(sql::kEnsurePartitions, {}, deadline);
+  if (flush) {
+    const auto counted = duplicates_.take();
+    if (!counted.ids.empty()) {
+      std::exception_ptr failure;
+      try {
+        co_await connection_->query(sql::kAddDedupeHits, counted.params(), deadline);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      if (failure) {
+        duplicates_.put_back(counted);
+        std::rethrow_exception(failure);
+      }
+    }
+  }
+  if (!sweep) co_return;
+  const auto waiting = co_await connection_->query(sql::kNextExpiry, {}, deadline);
+  if (waiting.empty()) co_return;
+  auto swept = co_await sweep_expired(*connection_, kSweepEventsMax, deadline);
+  metrics_.expired.add(swept.gone.size());
+  if (swept.gone.size() == static_cast<std::size_t>(kSweepEventsMax)) sweep_at_ = {};
+  on_appended_(swept, {});
+}
+
+}  // namespace todoke::relay

@@ -1,0 +1,87 @@
+// The one writer of a relay: takes events from all connections and commits them in batches, whatever has queued
+// while the last commit was under way. An event's outcome is told after its commit, never before.
+//
+// Bounded: past `queue_events_high` waiting events readers are asked to pause (offer returns false and
+// `on_room` tells when to go on); past `queue_events_max` events fail at once. An event that could not be
+// stored within `patience` fails. An event that the database refuses fails alone.
+//
+// On the same connection, between two batches, it keeps house: expired events go into the log, duplicates that
+// were counted are written, partitions are made ahead of time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/service.hpp"
+#include "pg/connection.hpp"
+#include "relay/dedupe_counts.hpp"
+#include "relay/incoming.hpp"
+#include "relay/metrics.hpp"
+#include "relay/store.hpp"
+
+namespace todoke::relay {
+
+struct WriterOptions {
+  pg::ConnectOptions connect;
+  std::size_t batch_events_max = 128;
+  std::size_t queue_events_high = 2'048;
+  std::size_t queue_events_max = 16'384;
+  std::chrono::milliseconds patience{5'000};
+};
+
+class Writer final : public Service {
+ public:
+  // What a commit of this writer has done. On the writer's executor, in the order of the log.
+  using OnAppended = std::function<void(const Appended& log, std::vector<LiveEventPtr> stored)>;
+
+  Writer(Executor executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
+         DedupeCounts& duplicates, OnAppended on_appended);
+  ~Writer() override;
+
+  // Thread-safe. False: the event is taken, but the caller should stop reading until `on_room` is called (from
+  // any thread, once).
+  bool offer(Incoming incoming, const std::function<void()>& on_room);
+
+  [[nodiscard]] std::string_view name() const override { return "writer"; }
+  Task<void> start() override;
+  // At stop(): commits what is queued, then returns.
+  Task<void> run() override;
+  void stop() override;
+
+ private:
+  Task<void> connect();
+  std::vector<Incoming> next_batch();
+  // Commits all of it, in parts if the database refuses the whole.
+  Task<void> commit(std::vector<Incoming> batch);
+  // What to do about a batch that failed: try again (true), or give up on it.
+  Task<bool> mend(std::exception_ptr failure, const std::vector<Incoming>& batch);
+  void tell(std::vector<Incoming>& batch, StoredBatch stored);
+  static void fail(std::vector<Incoming>& batch);
+  Task<void> keep_house();
+  Task<void> keep_house_now();
+
+  Executor executor_;
+  WriterOptions options_;
+  const Clock& clock_;
+  RelayMetrics& metrics_;
+  DedupeCounts& duplicates_;
+  OnAppended on_appended_;
+  Signal work_;
+  bool stop_asked_ = false;
+  std::unique_ptr<pg::Connection> connection_;
+  SteadyTime sweep_at_{};
+  SteadyTime flush_at_{};
+  SteadyTime partitions_at_{};
+
+  std::mutex mutex_;
+  std::deque<Incoming> queue_;
+  std::vector<std::function<void()>> waiting_;
+};
+
+}  // namespace todoke::relay
