@@ -1,3 +1,0 @@
-#include "relay/batch_plan.hpp"
-
-#include <gtest/gtest.h>
