@@ -1,0 +1,209 @@
+// Which topics the node takes. Changes are seen by running relays at once.
+#include <cstdio>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/command.hpp"
+#include "app/connection_in_use.hpp"
+#include "app/database_service.hpp"
+#include "app/topic_sql.hpp"
+#include "app/version.hpp"
+#include "base/bytes.hpp"
+#include "nostr/topics.hpp"
+#include "pg/error.hpp"
+#include "pg/migrations.hpp"
+#include "relay/config.hpp"
+
+namespace todoke::app {
+namespace {
+
+using nostr::TopicId;
+using nostr::TopicMapping;
+
+constexpr std::chrono::seconds kAnswerMax(30);
+constexpr std::int32_t kListedMax = 10'000;
+constexpr std::int64_t kCountedMax = 10'000;
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+}
+
+std::vector<TopicMapping> mappings(const Config& config) {
+  const auto& mapping = config.get(relay::keys::kMapping);
+  if (mapping == "v1") return {TopicMapping::v1};
+  if (mapping == "v2") return {TopicMapping::v2};
+  return {TopicMapping::v1, TopicMapping::v2};
+}
+
+TopicId id_by(const Config& config, const std::string& text, TopicMapping mapping) {
+  if (auto id = TopicId::from(text, config.get(relay::keys::kReserved))) return *id;
+  auto id = nostr::topic_id_of_name(config.get(relay::keys::kNetworkId), text, mapping);
+  if (!id) throw UserError(fmt::format("{}: {}", text, id.error().message));
+  return *id;
+}
+
+// A topic id stands for itself, a name for its id by every mapping in use.
+std::vector<TopicId> ids_of(const Config& config, const std::string& text) {
+  std::vector<TopicId> ids;
+  for (const auto mapping : mappings(config)) {
+    auto id = id_by(config, text, mapping);
+    if (ids.empty() || ids.back() != id) ids.push_back(std::move(id));
+  }
+  return ids;
+}
+
+std::string_view yes_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+Task<void> prepare(pg::Connection& connection) {
+  check_server_version(connection);
+  co_await pg::migrate(connection, pg::embedded_migrations(), fmt::format("todoke {}", kVersion));
+}
+
+Task<void> list(pg::Connection& connection) {
+  co_await prepare(connection);
+  const auto rows = co_await connection.query(sql::kListTopics, {kListedMax}, Deadline::after(kAnswerMax));
+  print(fmt::format("{:<8} {:<6} {:>11}  {}\n", "enabled", "pinned", "subscribers", "topic"));
+  for (const auto& row : rows) {
+    const auto policy = row.get<std::string>(4);
+    print(fmt::format("{:<8} {:<6} {:>11}  {}{}\n", yes_no(row.get<bool>(1)), yes_no(row.get<bool>(2)),
+                      row.get<std::int32_t>(3), row.get<std::string>(0), policy == "{}" ? "" : "  " + policy));
+  }
+  if (rows.size() == static_cast<std::size_t>(kListedMax)) {
+    print(fmt::format("(the first {}; the table cn_relay.node_subscriptions has all)\n", kListedMax));
+  }
+}
+
+Task<void> enable(pg::Connection& connection, const Config& config, std::vector<TopicId> ids,
+                  std::optional<std::string> policy) {
+  co_await prepare(connection);
+  const auto deadline = Deadline::after(kAnswerMax);
+  for (const auto& id : ids) {
+    const auto others = co_await connection.query(sql::kEnabledTopics, {id.text()}, deadline);
+    const auto limit = config.get(relay::keys::kTopicsMax);
+    if (others.one().get<std::int64_t>(0) >= limit) {
+      throw UserError(fmt::format("{} topics are enabled already: raise topics.enabled_max, or disable one", limit));
+    }
+    std::string refused;
+    try {
+      pg::Params params(id.text(), policy);
+      co_await connection.query(sql::kEnableTopic, std::move(params), deadline);
+    } catch (const pg::Error& error) {
+      if (!error.is_check_violation() && !error.sqlstate().starts_with("22")) throw;
+      refused = error.fields().message;
+    }
+    if (!refused.empty()) throw UserError(fmt::format("--policy: {}", refused));
+    print(fmt::format("enabled {}\n", id.text()));
+  }
+}
+
+Task<void> disable(pg::Connection& connection, std::vector<TopicId> ids) {
+  co_await prepare(connection);
+  for (const auto& id : ids) {
+    const auto rows =
+        co_await connection.query(sql::kDisableTopic, {id.text()}, Deadline::after(kAnswerMax));
+    if (rows.empty()) {
+      print(fmt::format("{} was not enabled\n", id.text()));
+      continue;
+    }
+    const auto subscribers = rows.one().get<std::int32_t>(0);
+    print(fmt::format("disabled {}{}\n", id.text(),
+                      subscribers == 0 ? "" : fmt::format(", held off against its {} subscribers", subscribers)));
+  }
+}
+
+void explain_id(const std::string& text, const TopicId& id) {
+  print(fmt::format("topic       {}\n", id.text()));
+  if (text != id.text()) print(fmt::format("name        {}\n", text));
+  print(fmt::format("gossip      {}\n", to_hex(nostr::gossip_topic_id(id))));
+}
+
+Task<void> show(pg::Connection& connection, const Config& config, std::string text, std::vector<TopicId> ids) {
+  co_await prepare(connection);
+  const auto deadline = Deadline::after(kAnswerMax);
+  for (const auto& id : ids) {
+    explain_id(text, id);
+    const auto rows = co_await connection.query(sql::kShowTopic, {id.text()}, deadline);
+    if (rows.empty()) {
+      const bool any = config.get(relay::keys::kAcceptTopics) == "any";
+      print(any ? "enabled     yes, as every topic is (relay.accept_topics = any)\n"
+                : "enabled     no: it is not listed\n");
+    } else {
+      const auto row = rows.one();
+      const bool pinned = row.get<bool>(2);
+      print(fmt::format("enabled     {}, {}\n", yes_no(row.get<bool>(1)),
+                        pinned ? "as the operator decided (pinned)" : "as its subscribers are counted"));
+      print(fmt::format("subscribers {}\n", row.get<std::int32_t>(3)));
+      print(fmt::format("policy      {}\n", row.get<std::string>(4)));
+      print(fmt::format("since       {}, changed {}\n", row.get<std::string>(5), row.get<std::string>(6)));
+    }
+    pg::Params params(id.text(), kCountedMax);
+    const auto events = co_await connection.query(sql::kTopicEvents, std::move(params), deadline);
+    const auto count = events.one().get<std::int64_t>(0);
+    print(fmt::format("events      {}{}\n", count, count == kCountedMax ? " or more" : ""));
+  }
+}
+
+void print_ids(const Config& config, const std::string& text) {
+  if (TopicId::from(text, config.get(relay::keys::kReserved))) {
+    explain_id(text, id_by(config, text, TopicMapping::v1));
+    return;
+  }
+  for (const auto mapping : mappings(config)) {
+    explain_id(text, id_by(config, text, mapping));
+    print(fmt::format("mapping     {}, network {}\n", mapping == TopicMapping::v1 ? "v1" : "v2",
+                      config.get(relay::keys::kNetworkId)));
+  }
+}
+
+int run(const Arguments& arguments) {
+  const auto& words = arguments.words;
+  if (words.empty()) throw UsageError("topic: say list, enable, disable, id or show");
+  const auto config = load_config(arguments);
+  if (words[0] == "list") {
+    if (words.size() > 1) throw UsageError("topic list takes no topic");
+    with_database(config, [](pg::Connection& connection) { return list(connection); });
+    return 0;
+  }
+  const bool known = words[0] == "enable" || words[0] == "disable" || words[0] == "id" || words[0] == "show";
+  if (!known) throw UsageError(fmt::format("topic {}: say list, enable, disable, id or show", words[0]));
+  if (words.size() != 2) throw UsageError(fmt::format("topic {}: name one topic, by its id or its name", words[0]));
+  const auto& text = words[1];
+  if (words[0] == "id") {
+    print_ids(config, text);
+    return 0;
+  }
+  const auto ids = ids_of(config, text);
+  if (words[0] == "enable") {
+    std::optional<std::string> policy;
+    if (arguments.has("policy")) policy = arguments.options.at("policy");
+    with_database(config, [&](pg::Connection& connection) { return enable(connection, config, ids, policy); });
+  } else if (words[0] == "disable") {
+    with_database(config, [&](pg::Connection& connection) { return disable(connection, ids); });
+  } else {
+    with_database(config, [&](pg::Connection& connection) { return show(connection, config, text, ids); });
+  }
+  return 0;
+}
+
+const Registration kRegistered(Command{
+    .name = "topic",
+    .summary = "list, enable, disable and explain the topics that the node takes",
+    .synopsis = "list | enable TOPIC [--policy JSON] | disable TOPIC | id NAME | show TOPIC",
+    .details = "TOPIC is a topic id (kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex>, or one of "
+               "topics.reserved) or a name such as Bitcoin, which stands for its id. A running relay sees a "
+               "change at once.\n\n"
+               "A topic that was enabled here is pinned: it stays enabled whether users subscribe to it or "
+               "not. One that was disabled here while users subscribe to it stays disabled.\n\n"
+               "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
+               "keys: retention_days, max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
+               "normal, high).",
+    .options = {{"policy", "JSON", "the topic's ingest_policy (enable)"}},
+    .words_max = 2,
+    .run = run,
+});
+
+}  // namespace
+}  // namespace todoke::app
