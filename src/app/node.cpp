@@ -131,9 +131,7 @@ class Node {
   // first to stop.
   void add_services() {
     add_internal_routes(*internal_router_, board_, registry_);
-    const auto& roles_here = options_.roles;
-    const bool has_relay = std::find(roles_here.begin(), roles_here.end(), "relay") != roles_here.end();
-    add_public_routes(*public_router_, board_, !has_relay);
+    add_public_routes(*public_router_, board_, !has_relay());
     internal_ = make_server(false, internal_router_);
     public_ = make_server(true, public_router_);
 
@@ -288,6 +286,16 @@ class Node {
              fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(clock_.now())))}};
   }
 
+  [[nodiscard]] bool has_relay() const {
+    return std::find(options_.roles.begin(), options_.roles.end(), "relay") != options_.roles.end();
+  }
+
+  [[nodiscard]] std::string relay_line() const {
+    if (!has_relay()) return "";
+    const auto* scheme = config_.get(net::keys::kTlsCert).empty() ? "ws" : "wss";
+    return fmt::format("  relay      {}://{}/relay (topics: `todoke topic list`)\n", scheme, public_->address());
+  }
+
   [[nodiscard]] std::string banner() const {
     const auto* scheme = config_.get(net::keys::kTlsCert).empty() ? "http" : "https";
     return fmt::format(
@@ -297,10 +305,11 @@ class Node {
         "  database   {}\n"
         "  public     {}://{}\n"
         "  internal   http://{} (health, metrics)\n"
+        "{}"
         "  try        curl -s http://{}/healthz\n"
         "  stop       Ctrl-C\n",
         kVersion, role_text(), folder_.string(), database_.shown, scheme, public_->address(),
-        internal_->address(), internal_->address());
+        internal_->address(), relay_line(), internal_->address());
   }
 
   const Config& config_;

@@ -74,6 +74,8 @@ class Hub final : public Service {
   // On the hub's executor.
   void appended(const Appended& log, std::vector<LiveEventPtr> stored);
   void topics_changed();
+  // Forgets what it remembers of stored events.
+  void restored() { cache_.clear(); }
 
   [[nodiscard]] std::string_view name() const override { return "live"; }
   Task<void> start() override;

@@ -33,6 +33,11 @@ class KnownIds {
     newer_.erase(id);
     older_.erase(id);
   }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    newer_.clear();
+    older_.clear();
+  }
   [[nodiscard]] bool contains(const nostr::EventId& id) const {
     const std::lock_guard lock(mutex_);
     return newer_.contains(id) || older_.contains(id);

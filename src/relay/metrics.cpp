@@ -5,7 +5,7 @@
 namespace todoke::relay {
 namespace {
 
-// Under a commit in memory, up to what a broken disk takes.
+// For reasons that other rooms add.
 constexpr std::size_t kReasonSeriesSpare = 8;
 
 }  // namespace
@@ -13,6 +13,7 @@ constexpr std::size_t kReasonSeriesSpare = 8;
 RelayMetrics::RelayMetrics(metrics::Registry& r)
     : subscriptions(r.gauge("todoke_ws_subscriptions", "Open subscriptions.")),
       received(r.counters("todoke_ingest_received_total", "Events that came in, by where from.", {"source"})),
+      received_ws(received.with({"ws"})),
       rejected(r.counters("todoke_ingest_rejected_total", "Events that were refused, by why.", {"reason"},
                           nostr::all_reasons().size() + kReasonSeriesSpare)),
       commit_seconds(r.histogram("todoke_ingest_commit_seconds", "From sending a batch to its commit.",

@@ -10,6 +10,7 @@ struct RelayMetrics {
 
   metrics::Gauge& subscriptions;                       // todoke_ws_subscriptions
   metrics::Family<metrics::Counter>& received;         // todoke_ingest_received_total{source}
+  metrics::Counter& received_ws;                       // … of the WebSocket
   metrics::Family<metrics::Counter>& rejected;         // todoke_ingest_rejected_total{reason}
   metrics::Histogram& commit_seconds;                  // todoke_ingest_commit_seconds
   metrics::Histogram& batch_events;                    // todoke_ingest_batch_events

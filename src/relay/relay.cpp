@@ -114,6 +114,12 @@ net::Rate per_minute(std::int64_t count) {
   return {static_cast<double>(count) / kSecondsPerMinute, static_cast<double>(count)};
 }
 
+// host[:port] of a URL; the text itself where there is no scheme.
+std::string authority_of(std::string_view url) {
+  if (const auto scheme = url.find("://"); scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+  return std::string(url.substr(0, url.find('/')));
+}
+
 // Says why and goes.
 class TurnedAway final : public net::WsHandler {
  public:
@@ -150,9 +156,13 @@ class Relay {
              topics_, known_, parts.clock, metrics_),
         writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
                 duplicates_,
-                [this](const Appended& log, std::vector<LiveEventPtr> stored) {
-                  hub_.appended(log, std::move(stored));
-                }),
+                {[this](const Appended& log, std::vector<LiveEventPtr> stored) {
+                   hub_.appended(log, std::move(stored));
+                 },
+                 [this] {
+                   known_.clear();
+                   hub_.restored();
+                 }}),
         ephemeral_(parts.executor, parts.pool, parts.listener, parts.clock, metrics_,
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
         event_rate_("event", per_minute(parts.config.get(keys::kEventsPerMinute)), rates_on(parts.config),
@@ -162,22 +172,19 @@ class Relay {
         connection_rate_("connection", per_minute(parts.config.get(keys::kConnectionsPerMinute)),
                          rates_on(parts.config), parts.clock, parts.metrics),
         services_{parts.clock,  rules_,       message_limits_from(parts.config),
-                  auth_from(parts.config), parts.config.get(keys::kPublicUrl),
+                  auth_from(parts.config), authority_of(parts.config.get(keys::kPublicUrl)),
                   topics_,      known_,       duplicates_,
                   metrics_,     writer_,      hub_,
-                  ephemeral_,   event_rate_,  req_rate_} {
+                  ephemeral_,   event_rate_,  req_rate_,
+                  [this](const std::shared_ptr<Session>& session) { remember(session); }} {
     topics_.on_change([this] { hub_.topics_changed(); });
   }
 
   std::shared_ptr<net::WsHandler> accept(const net::Request& request) {
     if (!connection_rate_.take(request.client_ip).allowed) return std::make_shared<TurnedAway>();
-    auto session = std::make_shared<Session>(services_, request.client_ip, request.headers.get("Host"));
-    if (services_.auth.required) {
-      const std::lock_guard lock(mutex_);
-      std::erase_if(sessions_, [](const auto& weak) { return weak.expired(); });
-      sessions_.push_back(session);
-    }
-    return session;
+    // Nothing could be stored yet.
+    if (!writer_.has_started()) return nullptr;
+    return std::make_shared<Session>(services_, request.client_ip, request.headers.get("Host"));
   }
 
   void check_auth() {
@@ -195,6 +202,13 @@ class Relay {
   [[nodiscard]] bool auth_required() const { return services_.auth.required; }
 
  private:
+  void remember(const std::shared_ptr<Session>& session) {
+    if (!services_.auth.required) return;
+    const std::lock_guard lock(mutex_);
+    std::erase_if(sessions_, [](const auto& weak) { return weak.expired(); });
+    sessions_.push_back(session);
+  }
+
   static bool rates_on(const Config& config) { return config.get(net::keys::kRates) == "on"; }
 
   nostr::RuleSettings rules_;

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "base/clock.hpp"
@@ -18,6 +20,7 @@ namespace todoke::relay {
 
 class EphemeralExchange;
 class Hub;
+class Session;
 class Writer;
 
 struct AuthSettings {
@@ -32,7 +35,7 @@ struct SessionServices {
   nostr::RuleSettings rules;
   nostr::MessageLimits limits;
   AuthSettings auth;
-  std::string public_url;
+  std::string public_host;
   TopicBook& topics;
   KnownIds& known;
   DedupeCounts& duplicates;
@@ -42,6 +45,7 @@ struct SessionServices {
   EphemeralExchange& ephemeral;
   net::RateLimiter& event_rate;
   net::RateLimiter& req_rate;
+  std::function<void(const std::shared_ptr<Session>&)> on_open;  // on the session's executor
 };
 
 }  // namespace todoke::relay

@@ -48,13 +48,14 @@ Reason reason_of(Outcome outcome) {
 Session::Session(SessionServices& services, std::string address, std::string_view host)
     : services_(services),
       address_(std::move(address)),
-      target_{{std::string(host), services.public_url}},
+      target_{{std::string(host), services.public_host}},
       challenge_(nostr::make_challenge()),
       opened_at_(services.clock.now()) {}
 
 void Session::on_open(const std::shared_ptr<net::WsConnection>& connection) {
   connection_ = connection;
   executor_ = connection->executor();
+  services_.on_open(shared_from_this());
   send(nostr::auth_message(challenge_));
 }
 
@@ -72,7 +73,7 @@ void Session::on_message(net::WsOpcode opcode, std::string_view payload) {
   if (!message) {
     const auto& refusal = message.error();
     if (refusal.answer == nostr::MessageRefusal::Answer::ok) {
-      services_.metrics.received.with({std::string(to_string(Source::ws))}).add();
+      services_.metrics.received_ws.add();
       services_.metrics.rejected.with({std::string(label_of(refusal.reason))}).add();
     }
     send(refusal.reply());
@@ -128,7 +129,7 @@ void Session::check_auth() {
 }
 
 void Session::handle(nostr::EventMessage message) {
-  services_.metrics.received.with({std::string(to_string(Source::ws))}).add();
+  services_.metrics.received_ws.add();
   const auto id = message.event.id();
   if (!services_.event_rate.take(rate_key()).allowed) return refuse(id, Reason::rate_limited);
   if (must_authenticate()) return refuse(id, Reason::auth_required);

@@ -57,13 +57,13 @@ bool lacks_partition(const std::exception_ptr& failure) {
 }  // namespace
 
 Writer::Writer(Executor executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
-               DedupeCounts& duplicates, OnAppended on_appended)
+               DedupeCounts& duplicates, Listeners listeners)
     : executor_(executor),
       options_(std::move(options)),
       clock_(clock),
       metrics_(metrics),
       duplicates_(duplicates),
-      on_appended_(std::move(on_appended)),
+      listeners_(std::move(listeners)),
       work_(executor) {
   options_.connect = writer_options(std::move(options_.connect));
 }
@@ -95,6 +95,7 @@ Task<void> Writer::connect() {
   const auto moved = co_await connection_->query(sql::kCheckLogIdentity, {}, deadline);
   if (moved.one().get<bool>(0)) {
     log::warning("writer", "the database was restored or promoted: the log goes on 1,000,000 seqs later");
+    listeners_.restored();
   }
   partitions_at_ = {};
 }
@@ -102,6 +103,7 @@ Task<void> Writer::connect() {
 Task<void> Writer::start() {
   co_await connect();
   co_await keep_house_now();
+  started_ = true;
 }
 
 void Writer::stop() {
@@ -207,7 +209,7 @@ void Writer::tell(std::vector<Incoming>& batch, StoredBatch stored) {
     }
     incoming.on_outcome(stored.outcomes[i]);
   }
-  on_appended_(stored.log, std::move(live));
+  listeners_.appended(stored.log, std::move(live));
 }
 
 void Writer::fail(std::vector<Incoming>& batch) {
@@ -260,7 +262,7 @@ Task<void> Writer::keep_house_now() {
   auto swept = co_await sweep_expired(*connection_, kSweepEventsMax, deadline);
   metrics_.expired.add(swept.gone.size());
   if (swept.gone.size() == static_cast<std::size_t>(kSweepEventsMax)) sweep_at_ = {};
-  on_appended_(swept, {});
+  listeners_.appended(swept, {});
 }
 
 }  // namespace todoke::relay

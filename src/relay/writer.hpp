@@ -9,6 +9,7 @@
 // were counted are written, partitions are made ahead of time.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -37,16 +38,24 @@ struct WriterOptions {
 
 class Writer final : public Service {
  public:
-  // What a commit of this writer has done. On the writer's executor, in the order of the log.
-  using OnAppended = std::function<void(const Appended& log, std::vector<LiveEventPtr> stored)>;
+  // Called on the writer's executor.
+  struct Listeners {
+    // What a commit of this writer has done, in the order of the log.
+    std::function<void(const Appended& log, std::vector<LiveEventPtr> stored)> appended;
+    // The database was restored or promoted: what was known of its content may be wrong.
+    std::function<void()> restored;
+  };
 
   Writer(Executor executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
-         DedupeCounts& duplicates, OnAppended on_appended);
+         DedupeCounts& duplicates, Listeners listeners);
   ~Writer() override;
 
   // Thread-safe. False: the event is taken, but the caller should stop reading until `on_room` is called (from
   // any thread, once).
   bool offer(Incoming incoming, const std::function<void()>& on_room);
+
+  // Whether it has ever reached the database. From anywhere.
+  [[nodiscard]] bool has_started() const { return started_; }
 
   [[nodiscard]] std::string_view name() const override { return "writer"; }
   Task<void> start() override;
@@ -71,7 +80,8 @@ class Writer final : public Service {
   const Clock& clock_;
   RelayMetrics& metrics_;
   DedupeCounts& duplicates_;
-  OnAppended on_appended_;
+  Listeners listeners_;
+  std::atomic<bool> started_ = false;
   Signal work_;
   bool stop_asked_ = false;
   std::unique_ptr<pg::Connection> connection_;

@@ -1,4 +1,6 @@
 // Clients that others wrote, unmodified, against a running node. Each prints a line for every check it makes.
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "harness/todoke_process.hpp"
@@ -13,6 +15,7 @@ const Command kNostrSdk = {TODOKE_NOSTR_SDK_CLIENT};
 
 void expect_works(Command client, const std::string& path, const std::string& policy,
                   const std::vector<std::string>& node_arguments) {
+  ASSERT_TRUE(std::filesystem::exists(client.back())) << "scripts/clients gets the clients";
   const TempFolder folder;
   TodokeUp node(folder.path(), node_arguments);
   node.wait_ready();
