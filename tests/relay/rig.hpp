@@ -1,0 +1,82 @@
+// A whole relay in the test's process: its services, its listener on a loopback port, a database of its own or
+// one that it shares with another rig. The services run on one loop; connections run on a second one unless
+// asked otherwise, so that what passes between them is tested as well. Rate limits are off unless a flag says
+// so.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "harness/test_database.hpp"
+
+namespace todoke::test {
+
+// The system's clock, moved by the test.
+class ShiftedClock final : public Clock {
+ public:
+  [[nodiscard]] SystemTime now() const override { return std::chrono::system_clock::now() + shift_.load(); }
+  [[nodiscard]] SteadyTime steady() const override { return std::chrono::steady_clock::now(); }
+  void shift(std::chrono::seconds by) { shift_ = by; }
+
+ private:
+  std::atomic<std::chrono::seconds> shift_{std::chrono::seconds(0)};
+};
+
+using Flags = std::vector<std::pair<std::string, std::string>>;
+using DatabasePtr = std::shared_ptr<TestDatabase>;
+using Rows = std::vector<std::string>;
+
+struct RigOptions {
+  Flags flags = {};                // such as {"relay.topic_policy", "open"}
+  DatabasePtr database = nullptr;  // null: a new one
+  bool one_loop = false;           // connections on the loop of the services
+};
+
+class RelayRig {
+ public:
+  explicit RelayRig(RigOptions options = {});
+  explicit RelayRig(Flags flags) : RelayRig(RigOptions{.flags = std::move(flags)}) {}
+  ~RelayRig();
+  RelayRig(const RelayRig&) = delete;
+  RelayRig& operator=(const RelayRig&) = delete;
+
+  // ws://127.0.0.1:<port><path>
+  [[nodiscard]] std::string url(std::string_view path = "/relay") const;
+  [[nodiscard]] std::uint16_t port() const;
+
+  // Runs a statement; one text for each row, as `psql -At` prints it: columns separated by |, NULL empty.
+  Rows sql(const std::string& statement) const;
+  // The only value of the only row.
+  [[nodiscard]] std::string value(const std::string& statement) const;
+  // Asks until the statement gives these rows; the last ones when it does not within kPatience.
+  Rows await_sql(const std::string& statement, const Rows& wanted) const;
+
+  // The value of a series such as todoke_ws_subscriptions; 0 when there is none.
+  [[nodiscard]] double metric(const std::string& series) const;
+  [[nodiscard]] bool await_metric(const std::string& series, double value) const;
+
+  [[nodiscard]] ShiftedClock& clock();
+  [[nodiscard]] const DatabasePtr& database() const { return options_.database; }
+
+  // Stops everything as a node does at SIGTERM. The port changes with the next start.
+  void stop();
+  void start();
+
+ private:
+  struct Parts;
+  RigOptions options_;
+  std::unique_ptr<Parts> parts_;
+};
+
+// True as soon as the condition holds; false when it does not within kPatience.
+bool await(const std::function<bool()>& condition);
+
+}  // namespace todoke::test

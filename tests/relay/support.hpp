@@ -1,0 +1,69 @@
+// Short forms that the tests of the relay share.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/nostr_client.hpp"
+#include "rig.hpp"
+
+namespace todoke::test {
+
+using nostr::Event;
+using nostr::SecretKey;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+using Tags = std::vector<std::vector<std::string>>;
+using Ids = std::vector<std::string>;
+
+inline const Flags kOpen = {{"relay.topic_policy", "open"}};
+
+// What most tests of the policy `topics` ask for.
+inline constexpr const char* kGlobal = R"({"#t":["kukuri:global"]})";
+
+// A topic id that nobody has enabled yet: kukuri: and 64 times the digit.
+std::string topic(char digit);
+// Enables a topic and waits until the relay knows: a REQ for it is answered.
+void enable_topic(RelayRig& rig, const std::string& topic_id);
+
+std::string hex_of(const Event& event);
+std::string hex_of(const SecretKey& key);
+Ids hexes_of(const std::vector<Event>& events);
+
+// {"#t":["kukuri:global"],<more>}
+std::string global_and(std::string_view more);
+// {"ids":[…],"#t":["kukuri:global"]}
+std::string by_id(const Event& event);
+
+// `tags` and ["t","kukuri:global"].
+Tags with_global(Tags tags);
+Event global_note(const SecretKey& key, std::string content, Tags tags = {}, nostr::Kind kind = 1,
+                  std::optional<std::int64_t> created_at = {});
+Event deletion_of(const SecretKey& key, Tags targets, std::optional<std::int64_t> created_at = {});
+
+// One relay with the policy `topics`.
+class TopicsTest : public testing::Test {
+ protected:
+  // The text of the OK false that the event gets; says so when it gets OK true.
+  std::string refusal_of(const Event& event) { return refusal_of_json(std::string(event.json())); }
+  std::string refusal_of_json(const std::string& json);
+  void store(const Event& event);
+  // The rows of the log for an event: op|topic|reason.
+  Rows log_of(const Event& event) const;
+
+  RelayRig rig;
+  NostrClient client{rig.url()};
+  SecretKey alice = SecretKey::generate();
+  SecretKey bob = SecretKey::generate();
+};
+
+// Stores an event; fails the test when the answer is not exactly ["OK",<id>,true,""].
+void store(NostrClient& client, const Event& event);
+
+}  // namespace todoke::test
