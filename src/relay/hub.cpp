@@ -147,21 +147,20 @@ void Hub::fill_cache(const Subscription& subscription) {
     if (topics == nullptr || topics->values().size() != 1 || filter.seq_after || filter.ids) continue;
     const auto& topic = topics->values().front();
     if (!cache_.wants(topic)) continue;
-    cache_.begin_fill(topic);
-    run_task(fill_window(topic));
+    run_task(fill_window(topic, cache_.begin_fill(topic)));
   }
 }
 
-Task<void> Hub::fill_window(std::string topic) {
+Task<void> Hub::fill_window(std::string topic, std::uint64_t number) {
   std::exception_ptr failure;
   try {
     auto newest = co_await reader_.recent(topic, cache_.events_max(), Deadline::after(options_.query_timeout));
-    cache_.fill(topic, std::move(newest));
+    cache_.fill(topic, number, std::move(newest));
   } catch (...) {
     failure = std::current_exception();
   }
   if (!failure) co_return;
-  cache_.forget(topic);
+  cache_.forget(topic, number);
   log::warning("live", "the recent events of a topic were not read", {{"error", describe(failure)}});
 }
 

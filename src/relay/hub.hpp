@@ -98,7 +98,7 @@ class Hub final : public Service {
   void run_task(Task<void> task);
   bool answer_from_memory(Peer& peer, Subscription& subscription);
   void fill_cache(const Subscription& subscription);
-  Task<void> fill_window(std::string topic);
+  Task<void> fill_window(std::string topic, std::uint64_t number);
   Task<void> read_stored(std::shared_ptr<Subscription> subscription, Viewer viewer);
   Task<void> read_count(SubscriberPtr subscriber, nostr::CountMessage request, Viewer viewer);
   void finish_read(Peer& peer, Subscription& subscription, ReadResult result);

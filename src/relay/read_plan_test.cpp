@@ -95,10 +95,12 @@ TEST(ReadPlan, LongListsAreNotLookedUpPairByPair) {
             Path::topic_kind);
   EXPECT_EQ(path_of(topic_filter(R"(,"kinds":)" + number_list(kPairsMax))), Path::topic_kind);
   EXPECT_EQ(path_of(topic_filter(R"(,"kinds":)" + number_list(kPairsMax + 1))), Path::topic);
-  EXPECT_EQ(path_of(R"({"authors":)" + hex_list(8) + R"(,"kinds":)" + number_list(8) + "}", TopicPolicy::open),
-            Path::author_kind);
-  EXPECT_EQ(path_of(R"({"authors":)" + hex_list(8) + R"(,"kinds":)" + number_list(9) + "}", TopicPolicy::open),
-            Path::author);
+  EXPECT_EQ(
+      path_of(R"({"authors":)" + hex_list(8) + R"(,"kinds":)" + number_list(8) + "}", TopicPolicy::open),
+      Path::author_kind);
+  EXPECT_EQ(
+      path_of(R"({"authors":)" + hex_list(8) + R"(,"kinds":)" + number_list(9) + "}", TopicPolicy::open),
+      Path::author);
 }
 
 TEST(ReadPlan, InAPlainRelayTopicsAreTagsLikeOthers) {

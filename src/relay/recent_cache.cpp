@@ -111,15 +111,18 @@ bool RecentCache::wants(const std::string& topic) const {
   return limits_.topics_max > 0 && !windows_.contains(topic);
 }
 
-void RecentCache::begin_fill(const std::string& topic) {
+std::uint64_t RecentCache::begin_fill(const std::string& topic) {
   by_use_.push_front(topic);
-  windows_[topic].used = by_use_.begin();
+  auto& window = windows_[topic];
+  window.used = by_use_.begin();
+  window.number = ++fills_;
   make_room();
+  return fills_;
 }
 
-void RecentCache::fill(const std::string& topic, ReadResult newest) {
+void RecentCache::fill(const std::string& topic, std::uint64_t number, ReadResult newest) {
   const auto found = windows_.find(topic);
-  if (found == windows_.end()) return;
+  if (found == windows_.end() || found->second.number != number) return;
   auto& window = found->second;
   window.filled = true;
   window.complete = !newest.more;
@@ -136,8 +139,9 @@ void RecentCache::fill(const std::string& topic, ReadResult newest) {
   make_room();
 }
 
-void RecentCache::forget(const std::string& topic) {
-  if (const auto found = windows_.find(topic); found != windows_.end()) drop(found);
+void RecentCache::forget(const std::string& topic, std::uint64_t number) {
+  const auto found = windows_.find(topic);
+  if (found != windows_.end() && found->second.number == number) drop(found);
 }
 
 void RecentCache::clear() {

@@ -44,12 +44,13 @@ class RecentCache {
   std::optional<Answer> find(const nostr::Filter& filter, std::size_t limit, const Viewer& viewer,
                              std::chrono::sys_seconds now, nostr::Seq head);
 
-  // Whether a window for the topic is worth filling now: it is asked for and not there. begin_fill must be
-  // followed by fill or forget.
+  // Whether a window for the topic is worth filling now: it is asked for and not there. begin_fill gives a
+  // number, which must be followed by fill or forget with it. The window may be dropped and begun anew
+  // meanwhile: what was read for the first one knows nothing of what went before the second one, and is ignored.
   bool wants(const std::string& topic) const;
-  void begin_fill(const std::string& topic);
-  void fill(const std::string& topic, ReadResult newest);
-  void forget(const std::string& topic);
+  std::uint64_t begin_fill(const std::string& topic);
+  void fill(const std::string& topic, std::uint64_t number, ReadResult newest);
+  void forget(const std::string& topic, std::uint64_t number);
   void clear();
 
   [[nodiscard]] std::size_t events_max() const { return limits_.events_max; }
@@ -59,6 +60,7 @@ class RecentCache {
     std::vector<LiveEventPtr> events;  // oldest first
     bool complete = false;             // nothing older exists
     bool filled = false;
+    std::uint64_t number = 0;  // of its begin_fill
     std::vector<LiveEventPtr> came;           // while it was being filled
     std::unordered_set<nostr::EventId> went;  // likewise
     std::list<std::string>::iterator used;
@@ -74,6 +76,7 @@ class RecentCache {
   std::unordered_map<std::string, Window> windows_;
   std::list<std::string> by_use_;  // the most recently used first
   std::size_t bytes_ = 0;
+  std::uint64_t fills_ = 0;
 };
 
 }  // namespace todoke::relay

@@ -43,7 +43,9 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
   // 0 to below - 1.
-  std::size_t below(std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(engine_); }
+  std::size_t below(std::size_t end) {
+    return std::uniform_int_distribution<std::size_t>(0, end - 1)(engine_);
+  }
   bool percent(std::size_t chance) { return below(100) < chance; }
   template <class List>
   auto& pick(List& list) {

@@ -1,0 +1,334 @@
+#include "relay/recent_cache.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "relay/test_support.hpp"
+
+namespace todoke::relay::test {
+namespace {
+
+using nostr::Filter;
+using nostr::Seq;
+
+bool is_newer(const LiveEventPtr& a, const LiveEventPtr& b) {
+  if (a->event->created_at() != b->event->created_at())
+    return a->event->created_at() > b->event->created_at();
+  return a->event->id() < b->event->id();
+}
+
+LiveEventPtr live_of(EventPtr event, std::int64_t seq, std::vector<std::string> topics) {
+  return std::make_shared<const LiveEvent>(
+      LiveEvent{std::move(event), Seq{seq}, {}, false, std::move(topics)});
+}
+
+std::chrono::sys_seconds at(std::int64_t time) {
+  return std::chrono::sys_seconds(std::chrono::seconds(time));
+}
+
+Filter for_topic(const std::string& topic) {
+  Filter filter;
+  filter.tags.push_back({'t', nostr::SortedSet<std::string>({topic})});
+  return filter;
+}
+
+// A log that grows, a relay that follows it some way behind, and windows that are filled from a store that is
+// ahead of the relay.
+class World {
+ public:
+  World(std::uint64_t seed, CacheLimits limits) : dice_(seed), limits_(limits), cache_(limits) {}
+
+  void step() {
+    const auto what = dice_.below(100);
+    if (what < 35) return append();
+    if (what < 45) return erase();
+    if (what < 65) return follow();
+    if (what < 72) return begin_fill();
+    if (what < 80) return end_fill();
+    find();
+  }
+
+  [[nodiscard]] std::size_t answered() const { return answered_; }
+  [[nodiscard]] std::size_t unanswered() const { return unanswered_; }
+
+ private:
+  struct Entry {
+    bool gone = false;
+    LiveEventPtr live;
+  };
+  struct Fill {
+    std::string topic;
+    std::uint64_t number;
+    std::size_t begun_at;
+  };
+
+  void append() {
+    std::vector<std::string> linked;
+    Tags tags;
+    for (const auto& topic : topics_) {
+      if (!dice_.percent(45)) continue;
+      linked.push_back(topic);
+      tags.push_back({"t", topic});
+    }
+    if (linked.empty()) return;
+    const auto time = kNow + static_cast<std::int64_t>(dice_.below(8));
+    auto event = event_of(keys_[dice_.below(keys_.size())], dice_.percent(50) ? 1 : 7, tags,
+                          std::to_string(log_.size()) + std::string(dice_.below(200), '.'), time);
+    LiveEvent live{std::move(event), Seq{static_cast<std::int64_t>(log_.size()) + 1}, {}, false, linked};
+    if (dice_.percent(15)) live.expires_at = kNow + 5 + static_cast<std::int64_t>(dice_.below(10));
+    live.non_public = dice_.percent(15);
+    log_.push_back({false, std::make_shared<const LiveEvent>(std::move(live))});
+  }
+
+  void erase() {
+    const auto there = in_effect(log_.size(), log_.size());
+    if (!there.empty()) log_.push_back({true, dice_.pick(there)});
+  }
+
+  void follow() {
+    for (auto left = dice_.below(6) + 1; left > 0 && followed_ < log_.size(); --left) {
+      const auto& entry = log_[followed_++];
+      if (entry.gone) {
+        cache_.remove({entry.live->event->id(), entry.live->event->created_at()});
+      } else {
+        cache_.add(entry.live);
+      }
+    }
+  }
+
+  void begin_fill() {
+    const auto& topic = dice_.pick(topics_);
+    if (!cache_.wants(topic)) return;
+    fills_.push_back({topic, cache_.begin_fill(topic), log_.size()});
+  }
+
+  // The store was read at some moment since: first its head, then the events.
+  void end_fill() {
+    if (fills_.empty()) return;
+    const auto which = fills_.begin() + static_cast<std::ptrdiff_t>(dice_.below(fills_.size()));
+    const auto fill = *which;
+    fills_.erase(which);
+    if (dice_.percent(10)) return cache_.forget(fill.topic, fill.number);
+    const auto head = fill.begun_at + dice_.below(log_.size() - fill.begun_at + 1);
+    const auto read_at = head + dice_.below(log_.size() - head + 1);
+    ReadResult newest;
+    newest.events = in_effect(head, read_at);
+    std::erase_if(newest.events, [&](const auto& live) { return !is_linked(*live, fill.topic); });
+    std::sort(newest.events.begin(), newest.events.end(), is_newer);
+    newest.more = newest.events.size() > limits_.events_max;
+    if (newest.more) newest.events.resize(limits_.events_max);
+    cache_.fill(fill.topic, fill.number, std::move(newest));
+    read_at_ = std::max(read_at_, read_at);
+  }
+
+  Filter random_filter() {
+    auto filter = for_topic(dice_.pick(topics_));
+    if (dice_.percent(20)) filter.kinds = nostr::SortedSet<nostr::Kind>({1});
+    if (dice_.percent(20)) filter.authors = nostr::SortedSet<nostr::Pubkey>({keys_[0].pubkey()});
+    if (dice_.percent(20)) filter.since = kNow + static_cast<std::int64_t>(dice_.below(8));
+    if (dice_.percent(20)) filter.until = kNow + static_cast<std::int64_t>(dice_.below(8));
+    return filter;
+  }
+
+  // The naive answer from these events.
+  static RecentCache::Answer answer_from(std::vector<LiveEventPtr> events, const Filter& filter,
+                                         std::size_t limit, bool authenticated, std::int64_t now) {
+    std::erase_if(events, [&](const auto& live) {
+      return !nostr::matches(filter, *live->event) || (live->non_public && !authenticated) ||
+             (live->expires_at && *live->expires_at <= now);
+    });
+    std::sort(events.begin(), events.end(), is_newer);
+    const bool more = events.size() > limit;
+    if (more) events.resize(limit);
+    return {std::move(events), more};
+  }
+
+  void find() {
+    const auto filter = random_filter();
+    const auto limit = dice_.below(8);
+    const bool authenticated = dice_.percent(50);
+    const auto now = kNow + static_cast<std::int64_t>(dice_.below(20));
+    const Seq head{static_cast<std::int64_t>(followed_)};
+    const auto answer = cache_.find(filter, limit, Viewer{authenticated}, at(now), head);
+    if (!answer) {
+      ++unanswered_;
+      return;
+    }
+    ++answered_;
+    // A window may know already that an event is gone, where the relay has not come so far in the log.
+    const auto known = in_effect(followed_, followed_);
+    const auto all = answer_from(known, filter, limit, authenticated, now);
+    const auto still = in_effect(followed_, std::max(followed_, read_at_));
+    auto seen = known;
+    std::erase_if(seen, [&](const auto& live) {
+      const bool may_be_missing = std::find(still.begin(), still.end(), live) == still.end();
+      return may_be_missing &&
+             std::find(answer->events.begin(), answer->events.end(), live) == answer->events.end();
+    });
+    const auto expected = answer_from(seen, filter, limit, authenticated, now);
+    ASSERT_EQ(answer->events, expected.events);
+    ASSERT_TRUE(answer->more == expected.more || answer->more == all.more);
+  }
+
+  // Of the first `added` entries of the log, what the first `gone` entries leave in effect.
+  [[nodiscard]] std::vector<LiveEventPtr> in_effect(std::size_t added, std::size_t gone) const {
+    std::set<const LiveEvent*> went;
+    for (std::size_t i = 0; i < gone; ++i) {
+      if (log_[i].gone) went.insert(log_[i].live.get());
+    }
+    std::vector<LiveEventPtr> events;
+    for (std::size_t i = 0; i < added; ++i) {
+      if (!log_[i].gone && !went.contains(log_[i].live.get())) events.push_back(log_[i].live);
+    }
+    return events;
+  }
+
+  static bool is_linked(const LiveEvent& live, const std::string& topic) {
+    return std::find(live.topics.begin(), live.topics.end(), topic) != live.topics.end();
+  }
+
+  Dice dice_;
+  CacheLimits limits_;
+  RecentCache cache_;
+  const std::vector<std::string> topics_{kTopicA, kTopicB, kTopicC};
+  const std::vector<nostr::SecretKey> keys_{author(1), author(2)};
+  std::vector<Entry> log_;    // the seq of an entry is its place, from 1 on
+  std::size_t followed_ = 0;  // entries that the cache was told of
+  std::size_t read_at_ = 0;   // entries that a window may know of
+  std::vector<Fill> fills_;   // under way
+  std::size_t answered_ = 0;
+  std::size_t unanswered_ = 0;
+};
+
+TEST(RecentCache, SaysNothingOrExactlyTheRightAnswer) {
+  const std::vector<CacheLimits> limits{
+      {3, 1'000, 1'000'000}, {3, 8, 1'000'000}, {2, 8, 1'000'000}, {3, 16, 8'000}, {1, 4, 1'000'000}};
+  std::size_t answered = 0;
+  std::size_t unanswered = 0;
+  for (const auto seed : seeds(50)) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    World world(seed, limits[seed % limits.size()]);
+    for (int step = 0; step < 400 && !testing::Test::HasFatalFailure(); ++step) world.step();
+    if (testing::Test::HasFatalFailure()) return;
+    answered += world.answered();
+    unanswered += world.unanswered();
+  }
+  EXPECT_GT(answered, unanswered / 10) << "a cache that never knows would pass the rest";
+}
+
+struct RecentCacheTest : testing::Test {
+  static LiveEventPtr make(std::int64_t seq, const std::string& topic, std::size_t bytes = 10) {
+    return live_of(event_of(author(1), 1, {{"t", topic}}, std::string(bytes, '.'), kNow + seq), seq, {topic});
+  }
+  static void fill(RecentCache& cache, const std::string& topic, std::vector<LiveEventPtr> newest = {},
+                   bool more = false) {
+    ReadResult result;
+    result.events = std::move(newest);
+    result.more = more;
+    cache.fill(topic, cache.begin_fill(topic), std::move(result));
+  }
+  static bool answers(RecentCache& cache, const std::string& topic) {
+    return cache.find(for_topic(topic), 10, {}, at(kNow), Seq{1'000}).has_value();
+  }
+};
+
+TEST_F(RecentCacheTest, ATopicThatNobodyAskedForCostsNothing) {
+  RecentCache cache({});
+  cache.add(make(1, kTopicA));
+  EXPECT_TRUE(cache.wants(kTopicA));
+  EXPECT_FALSE(answers(cache, kTopicA));
+}
+
+TEST_F(RecentCacheTest, KnowsOnlyPlainQuestionsForOneTopic) {
+  RecentCache cache({});
+  fill(cache, kTopicA);
+  fill(cache, kTopicB);
+  EXPECT_TRUE(answers(cache, kTopicA));
+  const auto asks = [&](const Filter& filter) {
+    return cache.find(filter, 10, {}, at(kNow), Seq{1'000}).has_value();
+  };
+  auto several = for_topic(kTopicA);
+  several.tags.front().values = nostr::SortedSet<std::string>({kTopicA, kTopicB});
+  EXPECT_FALSE(asks(several));
+  auto by_id = for_topic(kTopicA);
+  by_id.ids = nostr::SortedSet<nostr::EventId>({id_of(1)});
+  EXPECT_FALSE(asks(by_id));
+  auto by_seq = for_topic(kTopicA);
+  by_seq.seq_after = Seq{0};
+  EXPECT_FALSE(asks(by_seq));
+  EXPECT_FALSE(asks(Filter{}));
+}
+
+TEST_F(RecentCacheTest, TheWindowUnusedForLongestGoes) {
+  RecentCache cache({2, 10, 1'000'000});
+  fill(cache, kTopicA);
+  fill(cache, kTopicB);
+  EXPECT_TRUE(answers(cache, kTopicA));
+  fill(cache, kTopicC);
+  EXPECT_TRUE(answers(cache, kTopicA));
+  EXPECT_TRUE(cache.wants(kTopicB));
+  EXPECT_TRUE(answers(cache, kTopicC));
+}
+
+TEST_F(RecentCacheTest, BytesAreBoundedAndGivenBack) {
+  RecentCache cache({3, 1'000, 20'000});
+  std::int64_t seq = 0;
+  for (int round = 0; round < 20; ++round) {
+    for (const auto& topic : {kTopicA, kTopicB, kTopicC}) {
+      if (cache.wants(topic)) fill(cache, topic, {make(++seq, topic, 3'000)});
+    }
+    cache.add(make(++seq, kTopicA, 3'000));
+    const auto gone = make(++seq, kTopicB, 3'000);
+    cache.add(gone);
+    cache.remove({gone->event->id(), gone->event->created_at()});
+  }
+  std::size_t bytes = 0;
+  for (const auto& topic : {kTopicA, kTopicB, kTopicC}) {
+    const auto answer = cache.find(for_topic(topic), 1'000, {}, at(kNow), Seq{seq});
+    if (!answer) continue;
+    for (const auto& live : answer->events) bytes += live->event->json().size();
+  }
+  EXPECT_LE(bytes, 20'000U);
+  cache.clear();
+  fill(cache, kTopicA, {make(++seq, kTopicA, 3'000)});
+  EXPECT_TRUE(answers(cache, kTopicA)) << "what was dropped does not count any more";
+}
+
+TEST_F(RecentCacheTest, NoTopicsMeansNoCache) {
+  RecentCache cache({0, 10, 1'000'000});
+  EXPECT_FALSE(cache.wants(kTopicA));
+}
+
+TEST_F(RecentCacheTest, AWindowThatDeletionsHaveThinnedOutIsFilledAnew) {
+  RecentCache cache({2, 10, 1'000'000});
+  std::vector<LiveEventPtr> newest;
+  for (std::int64_t seq = 20; seq > 10; --seq) newest.push_back(make(seq, kTopicA));
+  fill(cache, kTopicA, newest, true);
+  for (std::size_t i = 0; i < 6; ++i) cache.remove({newest[i]->event->id(), newest[i]->event->created_at()});
+  EXPECT_FALSE(answers(cache, kTopicA)) << "there are older ones that it does not hold";
+  EXPECT_TRUE(cache.wants(kTopicA));
+}
+
+TEST_F(RecentCacheTest, AReadThatBelongsToADroppedWindowIsNotTakenForItsSuccessor) {
+  RecentCache cache({1, 10, 1'000'000});
+  const auto old = make(1, kTopicA);
+  const auto first = cache.begin_fill(kTopicA);
+  fill(cache, kTopicB);  // takes the only place
+  cache.remove({old->event->id(), old->event->created_at()});
+  const auto second = cache.begin_fill(kTopicA);
+  ReadResult before_the_deletion;
+  before_the_deletion.events = {old};
+  cache.fill(kTopicA, first, std::move(before_the_deletion));
+  EXPECT_FALSE(answers(cache, kTopicA));
+  cache.fill(kTopicA, second, {});
+  const auto answer = cache.find(for_topic(kTopicA), 10, {}, at(kNow), Seq{1});
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_THAT(answer->events, testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace todoke::relay::test
