@@ -36,7 +36,7 @@ TEST(KnownIds, RemembersTheLastGenerationAndHoldsNoMoreThanTwo) {
     }
   }
   std::uint64_t held = 0;
-  for (std::uint64_t i = 0; i < kAll; ++i) held += known.contains(id_of(i)) ? 1 : 0;
+  for (std::uint64_t i = 0; i < kAll; ++i) held += known.contains(id_of(i)) ? 1U : 0U;
   EXPECT_LE(held, 2 * kGeneration);
 }
 

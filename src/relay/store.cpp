@@ -18,6 +18,9 @@ constexpr char kTopicSeparator = '\x1f';
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
+// The last second that timestamptz can say, in the year 294276. A later expiration is as good as this one.
+constexpr std::int64_t kExpiryMax = 9'224'318'015'999;
+
 std::string join_topics(const std::vector<std::string>& topics) {
   std::string text;
   for (const auto& topic : topics) {
@@ -74,6 +77,7 @@ class Columns {
     tags_.push_back(event.tags_json());
     sigs_.push_back(event.sig().hex());
     expiries_.push_back(incoming.expires_at);
+    if (expiries_.back() > kExpiryMax) expiries_.back() = kExpiryMax;
     if (has_nul(event)) {
       contents_.push_back(without_nul(event.content()));
       const auto json = event.json();

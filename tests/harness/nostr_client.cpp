@@ -75,6 +75,12 @@ void NostrClient::send(const std::string& text) {
   state_->run([&]() -> Task<void> { co_await state_->client->send_text(text, Deadline::after(kClientPatience)); });
 }
 
+void NostrClient::send_binary(const std::string& bytes) {
+  state_->run([&]() -> Task<void> {
+    co_await state_->client->send(net::WsOpcode::binary, bytes, Deadline::after(kClientPatience));
+  });
+}
+
 std::optional<std::string> NostrClient::receive_or_end() {
   if (state_->kept.empty()) return state_->next();
   auto message = std::move(state_->kept.front());
@@ -162,6 +168,14 @@ StoredAnswer NostrClient::request(const std::string& sub, const std::string& fil
   return answer;
 }
 
+StoredAnswer NostrClient::stored(const std::string& filters) {
+  // A new name each time: what was on its way to the last one is not taken for an answer to this one.
+  const auto sub = "stored-" + std::to_string(++stored_requests_);
+  auto answer = request(sub, filters);
+  if (answer.closed.empty()) send("[\"CLOSE\",\"" + sub + "\"]");
+  return answer;
+}
+
 std::string NostrClient::count(const std::string& sub, const std::string& filters) {
   send("[\"COUNT\",\"" + sub + "\"," + filters + "]");
   return receive();
@@ -188,6 +202,10 @@ void NostrClient::close() {
 
 std::uint16_t NostrClient::close_code() const {
   return state_->client->close_code();
+}
+
+bool NostrClient::compressed() const {
+  return state_->client->compressed();
 }
 
 std::int64_t unix_now() {

@@ -43,6 +43,7 @@ class NostrClient {
   NostrClient& operator=(const NostrClient&) = delete;
 
   void send(const std::string& text);
+  void send_binary(const std::string& bytes);
   // The next message that no other call has taken. Throws when the connection ends.
   std::string receive();
   // Nothing: the connection has ended.
@@ -57,6 +58,8 @@ class NostrClient {
   OkAnswer publish_json(const std::string& event_json);
   // `filters` is one or more JSON objects, separated by commas.
   StoredAnswer request(const std::string& sub, const std::string& filters);
+  // The same for a subscription that is closed at once.
+  StoredAnswer stored(const std::string& filters);
   std::string count(const std::string& sub, const std::string& filters);
   // The JSON of the next event for `sub`.
   std::string live(const std::string& sub);
@@ -65,12 +68,15 @@ class NostrClient {
   void close();
   [[nodiscard]] const std::string& challenge() const { return challenge_; }
   [[nodiscard]] std::uint16_t close_code() const;
+  // Whether permessage-deflate was agreed on.
+  [[nodiscard]] bool compressed() const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
   std::string url_;
   std::string challenge_;
+  std::uint64_t stored_requests_ = 0;
 };
 
 OkAnswer parse_ok(const std::string& message);

@@ -21,6 +21,9 @@ namespace {
 using net::test::kPatience;
 using net::test::Loop;
 
+// Between two looks at a condition: leaves the processor to the relay.
+constexpr std::chrono::milliseconds kPollPause(2);
+
 const Schema& schema() {
   static const Schema kSchema = [] {
     Schema all;
@@ -34,6 +37,8 @@ const Schema& schema() {
 Config config_of(const Flags& flags) {
   Config config(schema());
   config.set_flag("limits.rates", "off");
+  // A client of the test's own thread does not answer a close frame while the test does something else.
+  config.set_flag("server.drain_timeout", "100ms");
   for (const auto& [key, value] : flags) config.set_flag(key, value);
   return config;
 }
@@ -43,13 +48,6 @@ pg::ConnectOptions connect_options(const TestDatabase& database) {
   options.url = database.url();
   return options;
 }
-
-struct ConnectionCloser {
-  void operator()(PGconn* connection) const { PQfinish(connection); }
-};
-struct ResultClearer {
-  void operator()(PGresult* result) const { PQclear(result); }
-};
 
 }  // namespace
 
@@ -93,6 +91,29 @@ struct RelayRig::Parts {
   Supervisor supervisor;
 };
 
+SqlSession::SqlSession(const TestDatabase& database)
+    : connection_(PQconnectdb(database.url().c_str()),
+                  [](void* connection) { PQfinish(static_cast<PGconn*>(connection)); }) {}
+
+Rows SqlSession::run(const std::string& statement) {
+  auto* connection = static_cast<PGconn*>(connection_.get());
+  const std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection, statement.c_str()), PQclear);
+  const auto status = PQresultStatus(result.get());
+  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+    throw std::runtime_error(PQerrorMessage(connection));
+  }
+  Rows rows;
+  for (int row = 0; row < PQntuples(result.get()); ++row) {
+    std::string text;
+    for (int column = 0; column < PQnfields(result.get()); ++column) {
+      if (column > 0) text += '|';
+      text += PQgetvalue(result.get(), row, column);
+    }
+    rows.push_back(std::move(text));
+  }
+  return rows;
+}
+
 RelayRig::RelayRig(RigOptions options) : options_(std::move(options)) {
   if (!options_.database) options_.database = std::make_shared<TestDatabase>();
   start();
@@ -121,22 +142,7 @@ ShiftedClock& RelayRig::clock() {
 }
 
 Rows RelayRig::sql(const std::string& statement) const {
-  const std::unique_ptr<PGconn, ConnectionCloser> connection(PQconnectdb(options_.database->url().c_str()));
-  const std::unique_ptr<PGresult, ResultClearer> result(PQexec(connection.get(), statement.c_str()));
-  const auto status = PQresultStatus(result.get());
-  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
-    throw std::runtime_error(PQerrorMessage(connection.get()));
-  }
-  Rows rows;
-  for (int row = 0; row < PQntuples(result.get()); ++row) {
-    std::string text;
-    for (int column = 0; column < PQnfields(result.get()); ++column) {
-      if (column > 0) text += '|';
-      text += PQgetvalue(result.get(), row, column);
-    }
-    rows.push_back(std::move(text));
-  }
-  return rows;
+  return SqlSession(*options_.database).run(statement);
 }
 
 std::string RelayRig::value(const std::string& statement) const {
@@ -170,7 +176,7 @@ bool await(const std::function<bool()>& condition) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until) {
     if (condition()) return true;
-    std::this_thread::yield();
+    std::this_thread::sleep_for(kPollPause);
   }
   return false;
 }

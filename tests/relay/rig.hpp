@@ -40,6 +40,18 @@ struct RigOptions {
   bool one_loop = false;           // connections on the loop of the services
 };
 
+// A connection of one's own, for transactions that stay open.
+class SqlSession {
+ public:
+  explicit SqlSession(const TestDatabase& database);
+  // Runs a statement; one text for each row, as `psql -At` prints it: columns separated by |, NULL empty.
+  // Throws what the server says.
+  Rows run(const std::string& statement);
+
+ private:
+  std::shared_ptr<void> connection_;
+};
+
 class RelayRig {
  public:
   explicit RelayRig(RigOptions options = {});
@@ -52,7 +64,7 @@ class RelayRig {
   [[nodiscard]] std::string url(std::string_view path = "/relay") const;
   [[nodiscard]] std::uint16_t port() const;
 
-  // Runs a statement; one text for each row, as `psql -At` prints it: columns separated by |, NULL empty.
+  // As SqlSession::run, over a new connection.
   Rows sql(const std::string& statement) const;
   // The only value of the only row.
   [[nodiscard]] std::string value(const std::string& statement) const;

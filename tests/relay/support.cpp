@@ -12,7 +12,7 @@ void enable_topic(RelayRig& rig, const std::string& topic_id) {
   rig.sql(fmt::format("INSERT INTO cn_relay.node_subscriptions (topic_id, ref_count) VALUES ('{}', 1)", topic_id));
   NostrClient client(rig.url());
   const auto known = await([&] {
-    return client.request("known", fmt::format(R"({{"#t":["{}"],"limit":0}})", topic_id)).closed.empty();
+    return client.stored(fmt::format(R"({{"#t":["{}"],"limit":0}})", topic_id)).closed.empty();
   });
   ASSERT_TRUE(known) << "the relay does not notice " << topic_id;
 }
@@ -59,7 +59,7 @@ std::string TopicsTest::refusal_of_json(const std::string& json) {
   return ok.accepted ? "accepted: " + ok.text : ok.text;
 }
 
-void store(NostrClient& client, const Event& event) {
+void store_at(NostrClient& client, const Event& event) {
   const auto ok = client.publish(event);
   EXPECT_EQ(ok.id, hex_of(event));
   EXPECT_TRUE(ok.accepted) << ok.text;
@@ -67,7 +67,7 @@ void store(NostrClient& client, const Event& event) {
 }
 
 void TopicsTest::store(const Event& event) {
-  test::store(client, event);
+  store_at(client, event);
 }
 
 Rows TopicsTest::log_of(const Event& event) const {

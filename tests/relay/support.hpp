@@ -64,6 +64,6 @@ class TopicsTest : public testing::Test {
 };
 
 // Stores an event; fails the test when the answer is not exactly ["OK",<id>,true,""].
-void store(NostrClient& client, const Event& event);
+void store_at(NostrClient& client, const Event& event);
 
 }  // namespace todoke::test

@@ -1,0 +1,99 @@
+-- Following the log.
+
+-- name: add_consumer
+INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, mandatory) VALUES ($1, $2, $3)
+ON CONFLICT (consumer) DO NOTHING;
+
+-- Takes the name over when nobody holds it, or its holder has been silent for too long, by the database's clock.
+-- name: take_lease
+UPDATE cn_relay.consumer_offsets
+SET epoch = epoch + 1, owner = $2, lease_until = clock_timestamp() + make_interval(secs => $3)
+WHERE consumer = $1 AND (lease_until IS NULL OR lease_until < clock_timestamp() OR owner = $2)
+RETURNING epoch, last_seq;
+
+-- name: give_lease_back
+UPDATE cn_relay.consumer_offsets SET owner = NULL, lease_until = NULL WHERE consumer = $1 AND epoch = $2;
+
+-- What the consumer has to know before it goes on, and the lease again.
+-- name: renew_lease
+UPDATE cn_relay.consumer_offsets SET lease_until = clock_timestamp() + make_interval(secs => $3)
+WHERE consumer = $1 AND epoch = $2
+RETURNING last_seq, paused, state;
+
+-- name: consumer_state
+SELECT last_seq, paused, state, epoch FROM cn_relay.consumer_offsets WHERE consumer = $1;
+
+-- name: log_end
+SELECT coalesce(max(seq), 0) FROM cn_relay.events_outbox;
+
+-- name: rebuild_begins
+UPDATE cn_relay.consumer_offsets
+SET rebuild_done = 0, rebuild_total = $3, rebuild_since = coalesce(rebuild_since, clock_timestamp())
+WHERE consumer = $1 AND epoch = $2;
+
+-- name: rebuild_goes_on
+UPDATE cn_relay.consumer_offsets SET rebuild_done = $3, rebuild_total = $4
+WHERE consumer = $1 AND epoch = $2;
+
+-- The new store is in place and holds what was in effect at $3; the log is followed from there.
+-- name: rebuild_ends
+UPDATE cn_relay.consumer_offsets
+SET last_seq = $3, state = 'live', rebuild_since = NULL, updated_at = clock_timestamp(), last_error = NULL
+WHERE consumer = $1 AND epoch = $2
+RETURNING last_seq;
+
+-- name: read_log
+SELECT seq, op, event_id, topic_id, kind, created_at, ingested_at, effective_key, reason
+FROM cn_relay.events_outbox WHERE seq > $1 ORDER BY seq LIMIT $2;
+
+-- Moves the offset from $3 to $4. No row: somebody else holds the name, or has moved the offset.
+-- name: advance
+UPDATE cn_relay.consumer_offsets
+SET last_seq = $4, updated_at = clock_timestamp(), lease_until = clock_timestamp() + make_interval(secs => $5),
+  purged_rows = purged_rows + $6, last_error = NULL
+WHERE consumer = $1 AND epoch = $2 AND last_seq = $3
+RETURNING last_seq;
+
+-- Adds rows to the range that ends where they begin, or begins a new one.
+-- name: record_range
+WITH grown AS (
+  UPDATE cn_relay.consumer_ranges SET to_seq = $3, row_count = row_count + $4, row_hash = row_hash # $5
+  WHERE consumer = $1 AND to_seq = $2 AND row_count BETWEEN 0 AND 99999
+  RETURNING 1)
+INSERT INTO cn_relay.consumer_ranges (consumer, from_seq, to_seq, row_count, row_hash)
+SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT FROM grown);
+
+-- name: bury
+INSERT INTO cn_relay.consumer_dead_letters (consumer, seq, op, event_id, topic_id, error, tries)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (consumer, seq) DO UPDATE SET error = excluded.error, tries = consumer_dead_letters.tries + excluded.tries,
+  failed_at = now();
+
+-- name: note_error
+UPDATE cn_relay.consumer_offsets SET last_error = $3 WHERE consumer = $1 AND epoch = $2;
+
+-- Which of these effects have not happened yet; they count as happened from now on.
+-- name: claim_effects
+INSERT INTO cn_relay.consumer_effects (consumer, event_id, topic_id, op, seq)
+SELECT $1, e.event_id, e.topic_id, e.op, e.seq
+FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[]) AS e (event_id, topic_id, op, seq)
+ON CONFLICT DO NOTHING
+RETURNING event_id, topic_id, op;
+
+-- Which of these events are still there, with what consumers need of them.
+-- name: events_of_rows
+SELECT e.* FROM unnest($1::text[], $2::timestamptz[]) AS k (event_id, ingested_at) CROSS JOIN LATERAL (
+  SELECT e.event_id, e.pubkey, e.kind, e.created_at, e.tags::text, e.content, e.topics, e.non_public, e.raw IS NOT NULL,
+    e.deleted_at IS NULL AND e.superseded_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > now())
+  FROM cn_relay.events e WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at LIMIT 1) e;
+
+-- Backlog in rows (gaps of the sequence count, too) and in seconds, of every consumer.
+-- name: backlogs
+SELECT c.consumer, c.last_seq, c.mandatory, c.paused, c.state,
+  greatest(h.head - c.last_seq, 0) AS rows,
+  CASE WHEN h.head > c.last_seq THEN coalesce(extract(epoch FROM clock_timestamp() - (
+    SELECT o.appended_at FROM cn_relay.events_outbox o WHERE o.seq > c.last_seq ORDER BY o.seq LIMIT 1)), 0)
+  ELSE 0 END::double precision AS seconds
+FROM cn_relay.consumer_offsets c,
+  (SELECT coalesce(max(seq), 0) AS head FROM cn_relay.events_outbox) h
+ORDER BY c.consumer LIMIT $1;

@@ -1,0 +1,446 @@
+#include "outbox/runner.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/backoff.hpp"
+#include "base/bytes.hpp"
+#include "base/log.hpp"
+#include "outbox/outbox_sql.hpp"
+#include "pg/error.hpp"
+#include "pg/transaction.hpp"
+
+namespace todoke::outbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kSmallWorkMax = 10s;
+constexpr std::size_t kErrorBytesMax = 1'000;
+constexpr std::size_t kOwnerRandomBytes = 4;
+
+std::string owner_name() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return fmt::format("{}:{}:{}", host.data(), getpid(), random_hex(kOwnerRandomBytes));
+}
+
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+// Somebody else holds the name now, or has moved the offset.
+class Runner::Fenced : public std::runtime_error {
+ public:
+  Fenced() : std::runtime_error("the offset was moved, or another instance has taken over") {}
+};
+
+namespace {
+
+// Whether it is the database as a whole that fails, and no row in particular.
+bool is_about_everything(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const pg::ConnectionLost&) {
+    return true;
+  } catch (const pg::PoolTimeout&) {
+    return true;
+  } catch (const pg::CommitOutcomeUnknown&) {
+    return true;
+  } catch (const pg::Error& error) {
+    // 53: resources, 57P: shutting down, 25006: a standby.
+    return error.sqlstate().starts_with("53") || error.sqlstate().starts_with("57P") ||
+           error.is_read_only_transaction();
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+Runner::Runner(Executor executor, std::shared_ptr<Consumer> consumer, RunnerOptions options, pg::Pool& pool,
+               pg::Listener& listener, LogSignal& log, const Clock& clock, metrics::Registry& registry)
+    : executor_(executor),
+      consumer_(std::move(consumer)),
+      service_name_(fmt::format("consumer {}", consumer_->name())),
+      owner_(owner_name()),
+      options_(options),
+      pool_(pool),
+      listener_(listener),
+      log_(log),
+      clock_(clock),
+      rows_(registry.counters("todoke_consumer_rows_total", "Rows of the log that were consumed.", {"consumer"})
+                .with({std::string(consumer_->name())})),
+      dead_letters_(registry
+                        .counters("todoke_consumer_dead_letters_total", "Rows that kept failing and were buried.",
+                                  {"consumer"})
+                        .with({std::string(consumer_->name())})),
+      purged_(registry
+                  .counters("todoke_consumer_purged_rows_total",
+                            "Rows that were passed over because their event had been purged.", {"consumer"})
+                  .with({std::string(consumer_->name())})),
+      retries_(registry.counters("todoke_consumer_retries_total", "Batches that had to be tried again.", {"consumer"})
+                   .with({std::string(consumer_->name())})),
+      batch_seconds_(registry.histogram("todoke_consumer_batch_seconds", "Effects and offset of a batch.",
+                                        metrics::seconds_buckets())),
+      batch_rows_(options.rows_min),
+      wake_(executor),
+      helpers_ended_(executor) {}
+
+Runner::~Runner() = default;
+
+Task<void> Runner::start() {
+  const auto deadline = Deadline::after(kSmallWorkMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(consumer_->name(), std::int64_t{0}, consumer_->mandatory());
+  co_await lease->query(sql::kAddConsumer, std::move(params), deadline);
+  subscription_ = listener_.subscribe("cn_relay_outbox", [this](const pg::Wake&) { wake_.set(); });
+  local_ = log_.subscribe([this] { wake_.set_from_anywhere(); });
+}
+
+void Runner::stop() {
+  stop_asked_ = true;
+  wake_.set();
+}
+
+Task<void> Runner::run() {
+  Backoff backoff(options_.retry_first, options_.retry_most);
+  while (!stop_asked_) {
+    std::exception_ptr failure;
+    try {
+      co_await hold_and_follow();
+      backoff.reset();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    holds_ = false;
+    if (failure) {
+      log::warning("consumer", "interrupted, going on soon",
+                   {{"consumer", consumer_->name()}, {"error", describe(failure)}});
+    }
+    if (stop_asked_) break;
+    wake_.reset();
+    co_await wake_.wait_for(failure ? backoff.next() : options_.poll_every);
+  }
+  subscription_ = {};
+  local_ = {};
+  while (helpers_ > 0) {
+    helpers_ended_.reset();
+    co_await helpers_ended_.wait();
+  }
+}
+
+// Returns when the name is somebody else's, or at stop.
+Task<void> Runner::hold_and_follow() {
+  auto held = co_await take_lease();
+  if (!held) co_return;
+  log::info("consumer", "following the log",
+            {{"consumer", consumer_->name()}, {"epoch", held->epoch}, {"seq", held->last.value}});
+  holds_ = true;
+  ++helpers_;
+  spawn(executor_, keep_lease(*held), [this](const std::exception_ptr&) {
+    --helpers_;
+    helpers_ended_.set();
+  });
+  std::exception_ptr failure;
+  try {
+    while (!stop_asked_ && holds_) {
+      wake_.reset();
+      const auto next = co_await step(*held);
+      if (next == Next::wait && !stop_asked_) co_await wake_.wait_for(options_.poll_every);
+    }
+  } catch (const Fenced&) {
+    // The next round reads the offset as it is now.
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  holds_ = false;
+  if (failure) std::rethrow_exception(failure);
+  co_await give_back(*held);
+}
+
+Task<std::optional<Runner::Held>> Runner::take_lease() {
+  const auto deadline = Deadline::after(kSmallWorkMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(consumer_->name(), owner_, seconds(options_.lease));
+  const auto rows = co_await lease->query(sql::kTakeLease, std::move(params), deadline);
+  if (rows.empty()) co_return std::nullopt;
+  co_return Held{rows.one().get<std::int64_t>(0), Seq{rows.one().get<std::int64_t>(1)}};
+}
+
+Task<void> Runner::give_back(Held held) {
+  const auto deadline = Deadline::after(kSmallWorkMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(consumer_->name(), held.epoch);
+  co_await lease->query(sql::kGiveLeaseBack, std::move(params), deadline);
+}
+
+Task<void> Runner::keep_lease(Held held) {
+  auto renew_at = clock_.steady() + options_.lease / 3;
+  while (holds_) {
+    co_await sleep_for(std::min<std::chrono::milliseconds>(options_.lease / 10, 250ms));
+    if (!holds_ || clock_.steady() < renew_at) continue;
+    renew_at = clock_.steady() + options_.lease / 3;
+    std::exception_ptr failure;
+    try {
+      const auto deadline = Deadline::after(options_.lease / 3);
+      const auto lease = co_await pool_.acquire(deadline);
+      pg::Params params(consumer_->name(), held.epoch, seconds(options_.lease));
+      const auto rows = co_await lease->query(sql::kRenewLease, std::move(params), deadline);
+      if (rows.empty()) holds_ = false;
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    // The lease may lapse then, and the epoch keeps us from committing.
+    if (failure) {
+      log::warning("consumer", "the lease was not renewed",
+                   {{"consumer", consumer_->name()}, {"error", describe(failure)}});
+    }
+  }
+}
+
+Task<Runner::Next> Runner::step(Held& held) {
+  const auto deadline = Deadline::after(kSmallWorkMax);
+  std::vector<LogRow> rows;
+  {
+    const auto lease = co_await pool_.acquire(deadline);
+    pg::Batch batch(pg::Batch::Mode::plain);
+    batch.add(sql::kConsumerState, pg::Params(consumer_->name()));
+    batch.add(sql::kReadLog, pg::Params(held.last.value, static_cast<std::int64_t>(batch_rows_)));
+    const auto results = co_await lease->run(std::move(batch), deadline);
+    if (results[0].empty()) throw Fenced();
+    const auto state = results[0].one();
+    if (state.get<std::int64_t>(3) != held.epoch) throw Fenced();
+    const Seq last{state.get<std::int64_t>(0)};
+    if (last != held.last) {
+      log::info("consumer", "the offset was moved",
+                {{"consumer", consumer_->name()}, {"from", held.last.value}, {"to", last.value}});
+      held.last = last;
+      co_return Next::more;
+    }
+    const auto condition = state.get<std::string>(2);
+    if (condition == "rebuilding" && !rebuilding_) {
+      rebuilding_ = true;
+      ++helpers_;
+      spawn(executor_, rebuild(held), [this](const std::exception_ptr& failure) {
+        if (failure) {
+          log::error("consumer", "the rebuild failed, it will be tried again",
+                     {{"consumer", consumer_->name()}, {"error", describe(failure)}});
+        }
+        rebuilding_ = false;
+        --helpers_;
+        helpers_ended_.set();
+      });
+    }
+    if (state.get<bool>(1) || condition == "needs_rebuild") co_return Next::wait;
+    rows = read_rows(results[1]);
+  }
+  if (rows.empty()) co_return Next::wait;
+  co_await apply(held, std::move(rows));
+  co_return Next::more;
+}
+
+// The whole batch first, then halves of what failed, down to the row that fails by itself.
+Task<void> Runner::apply(Held& held, std::vector<LogRow> rows) {
+  std::vector<std::span<const LogRow>> parts{rows};
+  Backoff backoff(options_.retry_first, options_.retry_most);
+  int tried = 0;
+  while (!parts.empty()) {
+    const auto part = parts.back();
+    std::exception_ptr failure;
+    const auto began = clock_.steady();
+    try {
+      co_await apply_once(held, part);
+    } catch (const Fenced&) {
+      throw;
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (!failure) {
+      adapt(clock_.steady() - began, part.size());
+      parts.pop_back();
+      backoff.reset();
+      tried = 0;
+      continue;
+    }
+    if (is_about_everything(failure) || stop_asked_) std::rethrow_exception(failure);
+    retries_.add();
+    if (part.size() > 1) {
+      const auto half = part.size() / 2;
+      parts.back() = part.subspan(half);
+      parts.push_back(part.first(half));
+      continue;
+    }
+    if (++tried < options_.tries_max) {
+      co_await sleep_for(backoff.next());
+      continue;
+    }
+    co_await bury(held, part.front(), describe(failure));
+    parts.pop_back();
+    backoff.reset();
+    tried = 0;
+  }
+}
+
+Task<void> Runner::apply_once(Held& held, std::span<const LogRow> rows) {
+  const auto deadline = Deadline::after(options_.batch_max);
+  const auto lease = co_await pool_.acquire(deadline);
+  auto transaction = co_await pg::begin(*lease, deadline);
+  std::unordered_map<std::string, LoggedEvent> events;
+  std::vector<LogRow> present;
+  auto wanted = rows;
+  if (consumer_->wants_events()) {
+    events = co_await load_events(*lease, rows, deadline);
+    for (const auto& row : rows) {
+      if (row.op == Op::erase || events.contains(row.event_id)) present.push_back(row);
+    }
+    wanted = present;
+  }
+  if (!wanted.empty()) {
+    Work work{*lease, consumer_->name(), wanted, events, deadline};
+    co_await consumer_->apply(work);
+  }
+  const auto purged = static_cast<std::int64_t>(rows.size() - wanted.size());
+  co_await advance(*lease, held, rows, purged, deadline);
+  co_await transaction.commit(deadline);
+  held.last = rows.back().seq;
+  rows_.add(rows.size());
+  purged_.add(static_cast<std::uint64_t>(purged));
+}
+
+Task<std::unordered_map<std::string, LoggedEvent>> Runner::load_events(pg::Connection& connection,
+                                                                       std::span<const LogRow> rows,
+                                                                       Deadline deadline) {
+  std::vector<std::string_view> ids;
+  std::vector<SystemTime> times;
+  for (const auto& row : rows) {
+    if (row.op != Op::upsert) continue;
+    ids.push_back(row.event_id);
+    times.push_back(row.ingested_at);
+  }
+  std::unordered_map<std::string, LoggedEvent> events;
+  if (ids.empty()) co_return events;
+  pg::Params params(ids, times);
+  const auto found = co_await connection.query(sql::kEventsOfRows, std::move(params), deadline);
+  for (const auto& row : found) {
+    auto& event = events[row.get<std::string>(0)];
+    event.pubkey = row.get<std::string>(1);
+    event.kind = row.get<std::int32_t>(2);
+    event.created_at = row.get<std::int64_t>(3);
+    event.tags_json = row.get<std::string>(4);
+    event.content = row.get<std::string>(5);
+    event.topics = row.get<std::vector<std::string>>(6);
+    event.non_public = row.get<bool>(7);
+    event.has_nul = row.get<bool>(8);
+    event.effective = row.get<bool>(9);
+  }
+  co_return events;
+}
+
+Task<void> Runner::advance(pg::Connection& connection, Held& held, std::span<const LogRow> rows,
+                           std::int64_t purged, Deadline deadline) {
+  const auto to = rows.back().seq.value;
+  const auto digest = digest_of(rows);
+  pg::Batch batch(pg::Batch::Mode::plain);
+  batch.add(sql::kAdvance, pg::Params(consumer_->name(), held.epoch, held.last.value, to, seconds(options_.lease), purged));
+  batch.add(sql::kRecordRange, pg::Params(consumer_->name(), held.last.value, to, digest.count,
+                                          static_cast<std::int64_t>(digest.hash)));
+  const auto results = co_await connection.run(std::move(batch), deadline);
+  if (results[0].empty()) throw Fenced();
+}
+
+Task<void> Runner::bury(Held& held, const LogRow& row, std::string error) {
+  if (error.size() > kErrorBytesMax) error.resize(kErrorBytesMax);
+  log::error("consumer", "a row was buried",
+             {{"consumer", consumer_->name()}, {"seq", row.seq.value}, {"error", error}});
+  const auto deadline = Deadline::after(kSmallWorkMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  auto transaction = co_await pg::begin(*lease, deadline);
+  const std::span<const LogRow> one(&row, 1);
+  co_await advance(*lease, held, one, 0, deadline);
+  pg::Params params(consumer_->name(), row.seq.value, to_string(row.op), row.event_id, row.topic_id, error,
+                    static_cast<std::int32_t>(options_.tries_max));
+  co_await lease->query(sql::kBury, std::move(params), deadline);
+  co_await transaction.commit(deadline);
+  held.last = row.seq;
+  rows_.add();
+  dead_letters_.add();
+}
+
+// The new store holds what is in effect at some moment after `head` was read; what the log says after `head` is
+// applied to it again, which changes nothing that is right already.
+Task<void> Runner::rebuild(Held held) {
+  const auto small = Deadline::after(kSmallWorkMax);
+  std::int64_t head = 0;
+  {
+    const auto lease = co_await pool_.acquire(small);
+    const auto rows = co_await lease->query(sql::kLogEnd, {}, small);
+    head = rows.one().get<std::int64_t>(0);
+    pg::Params params(consumer_->name(), held.epoch, std::int64_t{0});
+    co_await lease->query(sql::kRebuildBegins, std::move(params), small);
+  }
+  const Consumer::Progress progress = [this, held](std::int64_t done, std::int64_t total) {
+    return note_progress(held, done, total);
+  };
+  co_await consumer_->rebuild(pool_, progress);
+  const auto deadline = Deadline::after(options_.batch_max);
+  const auto lease = co_await pool_.acquire(deadline);
+  auto transaction = co_await pg::begin(*lease, deadline);
+  pg::Params params(consumer_->name(), held.epoch, head);
+  const auto ended = co_await lease->query(sql::kRebuildEnds, std::move(params), deadline);
+  if (ended.empty()) throw Fenced();
+  co_await consumer_->swap(*lease, deadline);
+  co_await transaction.commit(deadline);
+  log::info("consumer", "rebuilt", {{"consumer", consumer_->name()}, {"seq", head}});
+}
+
+Task<void> Runner::note_progress(Held held, std::int64_t done, std::int64_t total) {
+  const auto deadline = Deadline::after(kSmallWorkMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(consumer_->name(), held.epoch, done, total);
+  co_await lease->query(sql::kRebuildGoesOn, std::move(params), deadline);
+}
+
+void Runner::adapt(std::chrono::nanoseconds took, std::size_t rows) {
+  batch_seconds_.observe(std::chrono::duration<double>(took).count());
+  if (took > options_.batch_aim) {
+    batch_rows_ = std::max(options_.rows_min, batch_rows_ / 2);
+  } else if (rows == batch_rows_ && took * 2 < options_.batch_aim) {
+    batch_rows_ = std::min(options_.rows_max, batch_rows_ * 2);
+  }
+}
+
+Task<std::vector<LogRow>> claim(Work work, Once once) {
+  std::vector<std::string_view> ids;
+  std::vector<std::string_view> topics;
+  std::vector<std::string_view> ops;
+  std::vector<std::int64_t> seqs;
+  for (const auto& row : work.rows) {
+    ids.push_back(row.event_id);
+    topics.push_back(once == Once::row ? std::string_view(row.topic_id) : std::string_view());
+    ops.push_back(once == Once::row ? to_string(row.op) : std::string_view());
+    seqs.push_back(row.seq.value);
+  }
+  pg::Params params(work.consumer, ids, topics, ops, seqs);
+  const auto fresh = co_await work.connection.query(sql::kClaimEffects, std::move(params), work.deadline);
+  std::vector<LogRow> claimed;
+  std::unordered_map<std::string, int> keys;
+  for (const auto& row : fresh) {
+    keys[fmt::format("{} {} {}", row.get<std::string_view>(0), row.get<std::string_view>(1),
+                     row.get<std::string_view>(2))] = 1;
+  }
+  for (std::size_t i = 0; i < work.rows.size(); ++i) {
+    auto& left = keys[fmt::format("{} {} {}", ids[i], topics[i], ops[i])];
+    if (left-- > 0) claimed.push_back(work.rows[i]);
+  }
+  co_return claimed;
+}
+
+}  // namespace todoke::outbox

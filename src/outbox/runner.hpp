@@ -1,0 +1,104 @@
+// Runs a consumer: one instance at a time for a name, wherever it runs. It holds the name by a lease in the
+// database; whoever finds the lease lapsed takes the name over with a higher epoch, and the one who lost it can't
+// commit any more.
+//
+// Woken by NOTIFY and in process, and looks by itself at least twice a second. Sees an offset that somebody moved, up
+// or down, within a second.
+//
+// Bounded: rows of a batch (adaptive), tries for a row, time of a batch.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/service.hpp"
+#include "outbox/consumer.hpp"
+#include "outbox/log_signal.hpp"
+#include "pg/listener.hpp"
+#include "pg/pool.hpp"
+
+namespace todoke::outbox {
+
+struct RunnerOptions {
+  std::chrono::milliseconds lease{10'000};
+  std::chrono::milliseconds poll_every{500};
+  std::chrono::milliseconds batch_max{60'000};  // for one call of the consumer
+  std::size_t rows_min = 16;
+  std::size_t rows_max = 5'000;
+  std::chrono::milliseconds batch_aim{200};  // a batch that takes longer is halved, one much shorter doubled
+  int tries_max = 5;                         // for a row, before it is buried
+  std::chrono::milliseconds retry_first{50};
+  std::chrono::milliseconds retry_most{5'000};
+};
+
+class Runner final : public Service {
+ public:
+  Runner(Executor executor, std::shared_ptr<Consumer> consumer, RunnerOptions options, pg::Pool& pool,
+         pg::Listener& listener, LogSignal& log, const Clock& clock, metrics::Registry& registry);
+  ~Runner() override;
+
+  [[nodiscard]] std::string_view name() const override { return service_name_; }
+  [[nodiscard]] bool essential() const override { return false; }
+  Task<void> start() override;
+  Task<void> run() override;
+  void stop() override;
+
+ private:
+  // The name, as long as it is ours.
+  struct Held {
+    std::int64_t epoch;
+    Seq last;
+  };
+  class Fenced;
+  enum class Next { more, wait };
+
+  Task<void> hold_and_follow();
+  Task<std::optional<Held>> take_lease();
+  Task<void> give_back(Held held);
+  // Renews the lease every third of it until `held_` is no longer set.
+  Task<void> keep_lease(Held held);
+  Task<Next> step(Held& held);
+  // All of them: in one batch, in parts, or buried.
+  Task<void> apply(Held& held, std::vector<LogRow> rows);
+  Task<void> apply_once(Held& held, std::span<const LogRow> rows);
+  Task<std::unordered_map<std::string, LoggedEvent>> load_events(pg::Connection& connection,
+                                                                 std::span<const LogRow> rows, Deadline deadline);
+  Task<void> advance(pg::Connection& connection, Held& held, std::span<const LogRow> rows, std::int64_t purged,
+                     Deadline deadline);
+  Task<void> bury(Held& held, const LogRow& row, std::string error);
+  Task<void> rebuild(Held held);
+  Task<void> note_progress(Held held, std::int64_t done, std::int64_t total);
+  void adapt(std::chrono::nanoseconds took, std::size_t rows);
+
+  Executor executor_;
+  std::shared_ptr<Consumer> consumer_;
+  const std::string service_name_;
+  const std::string owner_;
+  RunnerOptions options_;
+  pg::Pool& pool_;
+  pg::Listener& listener_;
+  LogSignal& log_;
+  const Clock& clock_;
+  metrics::Counter& rows_;         // todoke_consumer_rows_total{consumer}
+  metrics::Counter& dead_letters_;  // todoke_consumer_dead_letters_total{consumer}
+  metrics::Counter& purged_;       // todoke_consumer_purged_rows_total{consumer}
+  metrics::Counter& retries_;      // todoke_consumer_retries_total{consumer}
+  metrics::Histogram& batch_seconds_;  // todoke_consumer_batch_seconds
+  std::size_t batch_rows_;
+  bool holds_ = false;       // keep_lease goes on
+  bool rebuilding_ = false;  // a rebuild is under way
+  Signal wake_;
+  Signal helpers_ended_;  // keep_lease and rebuild
+  int helpers_ = 0;
+  bool stop_asked_ = false;
+  pg::Listener::Subscription subscription_;
+  LogSignal::Subscription local_;
+};
+
+}  // namespace todoke::outbox
