@@ -12,7 +12,6 @@ ALTER TABLE cn_relay.consumer_offsets
   ADD COLUMN rebuild_total bigint NOT NULL DEFAULT 0,
   ADD COLUMN rebuild_since timestamptz,
   ADD COLUMN purged_rows bigint NOT NULL DEFAULT 0,
-  ADD COLUMN last_error text,
   ADD COLUMN created_at timestamptz NOT NULL DEFAULT now();
 COMMENT ON COLUMN cn_relay.consumer_offsets.epoch IS
   'Grows with every change of hands: an instance of an older epoch can not commit.';
@@ -41,8 +40,11 @@ CREATE TABLE cn_relay.consumer_dead_letters (
   error text NOT NULL,
   tries integer NOT NULL,
   failed_at timestamptz NOT NULL DEFAULT now(),
+  retry boolean NOT NULL DEFAULT false,
   UNIQUE (consumer, seq)
 );
+COMMENT ON COLUMN cn_relay.consumer_dead_letters.retry IS 'Somebody asked for another try.';
+CREATE INDEX consumer_dead_letters_retry ON cn_relay.consumer_dead_letters (consumer) WHERE retry;
 
 -- What a consumer says that it has taken, for `todoke audit`: how many rows of (from_seq, to_seq], and the
 -- exclusive or of their hashes.
@@ -72,3 +74,10 @@ END $$;
 
 CREATE TRIGGER replays AFTER UPDATE OF last_seq ON cn_relay.consumer_offsets
   FOR EACH ROW WHEN (NEW.last_seq < OLD.last_seq) EXECUTE FUNCTION cn_relay.offset_moved();
+
+-- How far retention has emptied the log: rows up to here are gone, and nobody can replay them.
+CREATE TABLE cn_relay.log_floor (
+  only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+  dropped_until bigint NOT NULL DEFAULT 0
+);
+INSERT INTO cn_relay.log_floor DEFAULT VALUES;

@@ -2,6 +2,7 @@
 
 #include "app/command.hpp"
 #include "net/config.hpp"
+#include "outbox/config.hpp"
 #include "pg/config.hpp"
 #include "relay/config.hpp"
 #include "pg/embedded_config.hpp"
@@ -20,6 +21,7 @@ const Schema& schema() {
     s.add(pg::config_keys());
     s.add(pg::embedded_config_keys());
     s.add(net::config_keys());
+    s.add(outbox::config_keys());
     s.add(relay::config_keys());
     return s;
   }();

@@ -31,6 +31,9 @@
 #include "net/config.hpp"
 #include "net/otlp_exporter.hpp"
 #include "net/server.hpp"
+#include "outbox/config.hpp"
+#include "outbox/monitor.hpp"
+#include "outbox/retention.hpp"
 #include "pg/config.hpp"
 #include "pg/embedded.hpp"
 
@@ -91,6 +94,19 @@ pg::ListenerOptions listener_options(const Config& config, const DatabaseInUse& 
   return options;
 }
 
+outbox::PressureThresholds pressure_thresholds(const Config& config) {
+  return {{config.get(outbox::keys::kPressure1), config.get(outbox::keys::kPressure2),
+           config.get(outbox::keys::kPressure3)}};
+}
+
+outbox::RetentionOptions retention_options(const Config& config) {
+  outbox::RetentionOptions options;
+  options.keep = config.get(outbox::keys::kRetention);
+  options.keep_max = config.get(outbox::keys::kRetentionMax);
+  options.bytes_max = config.get(outbox::keys::kBytesMax);
+  return options;
+}
+
 void write_out(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
@@ -146,13 +162,21 @@ class Node {
           std::make_shared<pg::EmbeddedPostgres>(runtime_.main(), pg::embedded_config(config_, folder_)));
     }
     supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pool_, board_));
-    if (!options_.roles.empty()) supervisor_.add(listener_);
+    if (!options_.roles.empty()) {
+      supervisor_.add(listener_);
+      supervisor_.add(std::make_shared<outbox::LogMonitor>(runtime_.main(), pressure_thresholds(config_), pressure_, pool_,
+                                                           board_, registry_));
+      supervisor_.add(std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_), pool_, board_,
+                                                             registry_));
+    }
     NodeParts parts{config_,
                     clock_,
                     runtime_.main(),
                     pool_,
                     *listener_,
                     pool_options(config_, database_).connect,
+                    log_,
+                    pressure_,
                     board_,
                     registry_,
                     tracer_,
@@ -326,6 +350,8 @@ class Node {
   Tracer tracer_;
   pg::Pool pool_;
   std::shared_ptr<pg::Listener> listener_;
+  outbox::LogSignal log_;
+  outbox::Pressure pressure_;
   std::shared_ptr<net::Router> public_router_ = std::make_shared<net::Router>();
   std::shared_ptr<net::Router> internal_router_ = std::make_shared<net::Router>();
   std::shared_ptr<net::HttpServer> internal_;

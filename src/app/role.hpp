@@ -14,6 +14,8 @@
 #include "base/service.hpp"
 #include "base/trace.hpp"
 #include "net/router.hpp"
+#include "outbox/log_signal.hpp"
+#include "outbox/pressure.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 
@@ -27,6 +29,8 @@ struct NodeParts {
   pg::Pool& pool;
   pg::Listener& listener;
   pg::ConnectOptions database;  // for who needs a connection of its own
+  outbox::LogSignal& log;
+  const outbox::Pressure& pressure;
   HealthBoard& health;
   metrics::Registry& metrics;
   Tracer& tracer;

@@ -48,7 +48,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   [[nodiscard]] bool compressed() const override { return deflate_; }
   [[nodiscard]] Executor executor() const override { return executor_; }
 
-  [[nodiscard]] bool closing() const { return closing_ || broken_; }
+  [[nodiscard]] bool closing() const { return closing_ || unheard_ || broken_; }
   // At most 125 bytes. Ignored once the connection is closing.
   void ping(std::string_view payload);
   // At once and without a close frame.
@@ -77,6 +77,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   std::size_t collect(std::array<std::string_view, kWritePartsMax>& parts);
   void written();
   void drop_unsent();
+  void write_failed(std::string_view why);
 
   // The end.
   void begin_close(std::uint16_t code, std::string_view reason);
@@ -124,6 +125,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   bool flushing_ = false;
 
   bool closing_ = false;  // a close frame was queued
+  bool unheard_ = false;  // writing has failed: what the peer sent before is still read and handled
   bool broken_ = false;   // the transport can't be used any more
   bool end_reported_ = false;
   std::uint16_t end_code_ = 1006;

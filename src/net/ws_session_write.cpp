@@ -21,7 +21,7 @@ constexpr std::size_t kKeptFramesMax = 64;
 }  // namespace
 
 void WsSession::send(FramePtr frame) {
-  if (closing_ || broken_) return;
+  if (closing()) return;
   const bool deflate = deflate_ && frame->payload().size() >= options_.compress_bytes_min;
   Outgoing out;
   if (role_ == WsRole::client) {
@@ -50,7 +50,7 @@ void WsSession::ping(std::string_view payload) {
 }
 
 void WsSession::enqueue_control(WsControl opcode, std::string_view payload) {
-  if (closing_ || broken_) return;
+  if (closing()) return;
   // Bounded by reading_blocked(): whoever does not take the pongs is not listened to either.
   const std::string frame =
       control_frame(opcode, payload, role_ == WsRole::client ? Masking::random : Masking::none);
@@ -69,7 +69,7 @@ void WsSession::drop_unsent() {
 }
 
 void WsSession::schedule_flush() {
-  if (flushing_ || broken_) return;
+  if (flushing_ || unheard_ || broken_) return;
   flushing_ = true;
   asio::post(executor_, [self = shared_from_this()] {
     spawn(self->executor_, write_queued(self),
@@ -133,10 +133,25 @@ void WsSession::written() {
   }
 }
 
+// A peer that sends and is gone resets the connection with the first answer to it. What has arrived from it
+// by then is in the socket: reading goes on, and ends by itself behind it.
+void WsSession::write_failed(std::string_view why) {
+  if (broken_ || closing_) return cut(why);
+  log::debug("ws", "the peer takes nothing any more", {{"why", why}});
+  unheard_ = true;
+  queue_.clear();
+  batch_.clear();
+  batch_at_ = batch_in_flight_ = 0;
+  control_.clear();
+  queued_bytes_ = 0;
+  write_deadline_.reset();
+  arm();
+}
+
 void WsSession::flush_ended(const std::exception_ptr& error) {
   flushing_ = false;
   if (error) {
-    cut(describe(error));
+    write_failed(describe(error));
   } else if (!broken_ && (!queue_.empty() || !control_.empty() || (closing_ && !close_in_flight_))) {
     schedule_flush();
   } else {

@@ -1,7 +1,9 @@
 -- Following the log.
 
+-- A consumer that comes when the log has lost its beginning starts with a rebuild.
 -- name: add_consumer
-INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, mandatory) VALUES ($1, $2, $3)
+INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, mandatory, state)
+SELECT $1, 0, $2, CASE WHEN dropped_until > 0 THEN 'rebuilding' ELSE 'live' END FROM cn_relay.log_floor
 ON CONFLICT (consumer) DO NOTHING;
 
 -- Takes the name over when nobody holds it, or its holder has been silent for too long, by the database's clock.
@@ -38,7 +40,7 @@ WHERE consumer = $1 AND epoch = $2;
 -- The new store is in place and holds what was in effect at $3; the log is followed from there.
 -- name: rebuild_ends
 UPDATE cn_relay.consumer_offsets
-SET last_seq = $3, state = 'live', rebuild_since = NULL, updated_at = clock_timestamp(), last_error = NULL
+SET last_seq = $3, state = 'live', rebuild_since = NULL, updated_at = clock_timestamp()
 WHERE consumer = $1 AND epoch = $2
 RETURNING last_seq;
 
@@ -50,7 +52,7 @@ FROM cn_relay.events_outbox WHERE seq > $1 ORDER BY seq LIMIT $2;
 -- name: advance
 UPDATE cn_relay.consumer_offsets
 SET last_seq = $4, updated_at = clock_timestamp(), lease_until = clock_timestamp() + make_interval(secs => $5),
-  purged_rows = purged_rows + $6, last_error = NULL
+  purged_rows = purged_rows + $6
 WHERE consumer = $1 AND epoch = $2 AND last_seq = $3
 RETURNING last_seq;
 
@@ -69,8 +71,20 @@ VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (consumer, seq) DO UPDATE SET error = excluded.error, tries = consumer_dead_letters.tries + excluded.tries,
   failed_at = now();
 
--- name: note_error
-UPDATE cn_relay.consumer_offsets SET last_error = $3 WHERE consumer = $1 AND epoch = $2;
+-- A buried row for which somebody asked for another try, as the log has it; without a seq when retention has taken it.
+-- name: letter_to_retry
+SELECT o.seq, o.op, o.event_id, o.topic_id, o.kind, o.created_at, o.ingested_at, o.effective_key, o.reason, d.seq
+FROM cn_relay.consumer_dead_letters d LEFT JOIN cn_relay.events_outbox o ON o.seq = d.seq
+WHERE d.consumer = $1 AND d.retry LIMIT 1;
+
+-- Only for who holds the name.
+-- name: unbury
+DELETE FROM cn_relay.consumer_dead_letters d USING cn_relay.consumer_offsets c
+WHERE d.consumer = $1 AND d.seq = $3 AND c.consumer = $1 AND c.epoch = $2 RETURNING d.seq;
+
+-- name: rebury
+UPDATE cn_relay.consumer_dead_letters SET retry = false, error = $3, tries = tries + 1, failed_at = now()
+WHERE consumer = $1 AND seq = $2;
 
 -- Which of these effects have not happened yet; they count as happened from now on.
 -- name: claim_effects

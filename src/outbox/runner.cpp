@@ -44,6 +44,12 @@ class Runner::Fenced : public std::runtime_error {
 
 namespace {
 
+std::string error_text(const std::exception_ptr& failure) {
+  auto text = describe(failure);
+  if (text.size() > kErrorBytesMax) text.resize(kErrorBytesMax);
+  return text;
+}
+
 // Whether it is the database as a whole that fails, and no row in particular.
 bool is_about_everything(const std::exception_ptr& failure) {
   try {
@@ -99,7 +105,7 @@ Runner::~Runner() = default;
 Task<void> Runner::start() {
   const auto deadline = Deadline::after(kSmallWorkMax);
   const auto lease = co_await pool_.acquire(deadline);
-  pg::Params params(consumer_->name(), std::int64_t{0}, consumer_->mandatory());
+  pg::Params params(consumer_->name(), consumer_->mandatory());
   co_await lease->query(sql::kAddConsumer, std::move(params), deadline);
   subscription_ = listener_.subscribe("cn_relay_outbox", [this](const pg::Wake&) { wake_.set(); });
   local_ = log_.subscribe([this] { wake_.set_from_anywhere(); });
@@ -209,11 +215,13 @@ Task<void> Runner::keep_lease(Held held) {
 Task<Runner::Next> Runner::step(Held& held) {
   const auto deadline = Deadline::after(kSmallWorkMax);
   std::vector<LogRow> rows;
+  std::optional<pg::Result> letter;
   {
     const auto lease = co_await pool_.acquire(deadline);
     pg::Batch batch(pg::Batch::Mode::plain);
     batch.add(sql::kConsumerState, pg::Params(consumer_->name()));
     batch.add(sql::kReadLog, pg::Params(held.last.value, static_cast<std::int64_t>(batch_rows_)));
+    batch.add(sql::kLetterToRetry, pg::Params(consumer_->name()));
     const auto results = co_await lease->run(std::move(batch), deadline);
     if (results[0].empty()) throw Fenced();
     const auto state = results[0].one();
@@ -241,6 +249,11 @@ Task<Runner::Next> Runner::step(Held& held) {
     }
     if (state.get<bool>(1) || condition == "needs_rebuild") co_return Next::wait;
     rows = read_rows(results[1]);
+    if (!results[2].empty()) letter = results[2];
+  }
+  if (letter) {
+    co_await retry_letter(held, *letter);
+    co_return Next::more;
   }
   if (rows.empty()) co_return Next::wait;
   co_await apply(held, std::move(rows));
@@ -282,32 +295,37 @@ Task<void> Runner::apply(Held& held, std::vector<LogRow> rows) {
       co_await sleep_for(backoff.next());
       continue;
     }
-    co_await bury(held, part.front(), describe(failure));
+    co_await bury(held, part.front(), error_text(failure));
     parts.pop_back();
     backoff.reset();
     tried = 0;
   }
 }
 
-Task<void> Runner::apply_once(Held& held, std::span<const LogRow> rows) {
-  const auto deadline = Deadline::after(options_.batch_max);
-  const auto lease = co_await pool_.acquire(deadline);
-  auto transaction = co_await pg::begin(*lease, deadline);
+// The effects of rows whose events are still there; gives the number of the others.
+Task<std::int64_t> Runner::apply_effects(pg::Connection& connection, std::span<const LogRow> rows, Deadline deadline) {
   std::unordered_map<std::string, LoggedEvent> events;
   std::vector<LogRow> present;
   auto wanted = rows;
   if (consumer_->wants_events()) {
-    events = co_await load_events(*lease, rows, deadline);
+    events = co_await load_events(connection, rows, deadline);
     for (const auto& row : rows) {
       if (row.op == Op::erase || events.contains(row.event_id)) present.push_back(row);
     }
     wanted = present;
   }
   if (!wanted.empty()) {
-    Work work{*lease, consumer_->name(), wanted, events, deadline};
+    const Work work{connection, consumer_->name(), wanted, events, deadline};
     co_await consumer_->apply(work);
   }
-  const auto purged = static_cast<std::int64_t>(rows.size() - wanted.size());
+  co_return static_cast<std::int64_t>(rows.size() - wanted.size());
+}
+
+Task<void> Runner::apply_once(Held& held, std::span<const LogRow> rows) {
+  const auto deadline = Deadline::after(options_.batch_max);
+  const auto lease = co_await pool_.acquire(deadline);
+  auto transaction = co_await pg::begin(*lease, deadline);
+  const auto purged = co_await apply_effects(*lease, rows, deadline);
   co_await advance(*lease, held, rows, purged, deadline);
   co_await transaction.commit(deadline);
   held.last = rows.back().seq;
@@ -357,7 +375,6 @@ Task<void> Runner::advance(pg::Connection& connection, Held& held, std::span<con
 }
 
 Task<void> Runner::bury(Held& held, const LogRow& row, std::string error) {
-  if (error.size() > kErrorBytesMax) error.resize(kErrorBytesMax);
   log::error("consumer", "a row was buried",
              {{"consumer", consumer_->name()}, {"seq", row.seq.value}, {"error", error}});
   const auto deadline = Deadline::after(kSmallWorkMax);
@@ -372,6 +389,38 @@ Task<void> Runner::bury(Held& held, const LogRow& row, std::string error) {
   held.last = row.seq;
   rows_.add();
   dead_letters_.add();
+}
+
+Task<void> Runner::retry_letter(const Held& held, const pg::Result& letter) {
+  const auto deadline = Deadline::after(options_.batch_max);
+  const auto seq = letter.one().get<std::int64_t>(9);
+  const bool is_gone = letter.one().is_null(0);
+  std::exception_ptr failure;
+  try {
+    const auto lease = co_await pool_.acquire(deadline);
+    auto transaction = co_await pg::begin(*lease, deadline);
+    if (!is_gone) {
+      const auto row = read_rows(letter);
+      co_await apply_effects(*lease, row, deadline);
+    }
+    pg::Params params(consumer_->name(), held.epoch, seq);
+    const auto unburied = co_await lease->query(sql::kUnbury, std::move(params), deadline);
+    if (unburied.empty()) throw Fenced();
+    co_await transaction.commit(deadline);
+  } catch (const Fenced&) {
+    throw;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (!failure) {
+    log::info("consumer", is_gone ? "a buried row is no longer in the log" : "a buried row was applied",
+              {{"consumer", consumer_->name()}, {"seq", seq}});
+    co_return;
+  }
+  if (is_about_everything(failure)) std::rethrow_exception(failure);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(consumer_->name(), seq, error_text(failure));
+  co_await lease->query(sql::kRebury, std::move(params), deadline);
 }
 
 // The new store holds what is in effect at some moment after `head` was read; what the log says after `head` is

@@ -67,6 +67,8 @@ class Runner final : public Service {
   // All of them: in one batch, in parts, or buried.
   Task<void> apply(Held& held, std::vector<LogRow> rows);
   Task<void> apply_once(Held& held, std::span<const LogRow> rows);
+  Task<std::int64_t> apply_effects(pg::Connection& connection, std::span<const LogRow> rows, Deadline deadline);
+  Task<void> retry_letter(const Held& held, const pg::Result& letter);
   Task<std::unordered_map<std::string, LoggedEvent>> load_events(pg::Connection& connection,
                                                                  std::span<const LogRow> rows, Deadline deadline);
   Task<void> advance(pg::Connection& connection, Held& held, std::span<const LogRow> rows, std::int64_t purged,

@@ -43,7 +43,7 @@ nostr::Reason reason_of(const std::exception_ptr& failure) {
 }  // namespace
 
 Hub::Hub(Executor executor, HubOptions options, Reader& reader, pg::Pool& pool, pg::Listener& listener,
-         TopicBook& topics, KnownIds& known, const Clock& clock, RelayMetrics& metrics)
+         TopicBook& topics, KnownIds& known, outbox::LogSignal& log, const Clock& clock, RelayMetrics& metrics)
     : executor_(executor),
       options_(options),
       reader_(reader),
@@ -51,6 +51,7 @@ Hub::Hub(Executor executor, HubOptions options, Reader& reader, pg::Pool& pool, 
       listener_(listener),
       topics_(topics),
       known_(known),
+      log_(log),
       clock_(clock),
       metrics_(metrics),
       cache_(options.cache),

@@ -23,6 +23,7 @@
 #include "base/service.hpp"
 #include "net/websocket.hpp"
 #include "nostr/wire.hpp"
+#include "outbox/log_signal.hpp"
 #include "pg/listener.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/metrics.hpp"
@@ -58,7 +59,7 @@ struct HubOptions {
 class Hub final : public Service {
  public:
   Hub(Executor executor, HubOptions options, Reader& reader, pg::Pool& pool, pg::Listener& listener,
-      TopicBook& topics, KnownIds& known, const Clock& clock, RelayMetrics& metrics);
+      TopicBook& topics, KnownIds& known, outbox::LogSignal& log, const Clock& clock, RelayMetrics& metrics);
   ~Hub() override;
 
   // From anywhere, for one subscriber in the order of the calls.
@@ -123,6 +124,7 @@ class Hub final : public Service {
   pg::Listener& listener_;
   TopicBook& topics_;
   KnownIds& known_;
+  outbox::LogSignal& log_;
   const Clock& clock_;
   RelayMetrics& metrics_;
   RecentCache cache_;

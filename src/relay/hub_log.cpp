@@ -49,6 +49,7 @@ void Hub::apply(Batch batch) {
   }
   head_ = std::max(head_, batch.log.head);
   own_head_ = std::max(own_head_, batch.log.head);
+  log_.moved();
   metrics_.log_head.set(static_cast<double>(head_.value));
   flush(std::move(frames));
 }

@@ -153,7 +153,7 @@ class Relay {
         topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
         reader_(parts.pool, parts.clock, rules_.policy, read_limits_from(parts.config)),
         hub_(parts.executor, hub_options_from(parts.config, rules_.policy), reader_, parts.pool, parts.listener,
-             topics_, known_, parts.clock, metrics_),
+             topics_, known_, parts.log, parts.clock, metrics_),
         writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
                 duplicates_,
                 {[this](const Appended& log, std::vector<LiveEventPtr> stored) {
@@ -173,7 +173,7 @@ class Relay {
                          rates_on(parts.config), parts.clock, parts.metrics),
         services_{parts.clock,  rules_,       message_limits_from(parts.config),
                   auth_from(parts.config), authority_of(parts.config.get(keys::kPublicUrl)),
-                  topics_,      known_,       duplicates_,
+                  parts.pressure, topics_,    known_,       duplicates_,
                   metrics_,     writer_,      hub_,
                   ephemeral_,   event_rate_,  req_rate_,
                   [this](const std::shared_ptr<Session>& session) { remember(session); }} {

@@ -7,6 +7,8 @@
 #include "base/config.hpp"
 #include "base/service.hpp"
 #include "net/router.hpp"
+#include "outbox/log_signal.hpp"
+#include "outbox/pressure.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 
@@ -19,6 +21,8 @@ struct RelayParts {
   pg::Pool& pool;
   pg::Listener& listener;
   pg::ConnectOptions database;
+  outbox::LogSignal& log;
+  const outbox::Pressure& pressure;
   metrics::Registry& metrics;
   net::Router& router;  // the public one
   std::string_view version;

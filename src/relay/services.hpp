@@ -11,6 +11,7 @@
 #include "net/rate_limit.hpp"
 #include "nostr/rules.hpp"
 #include "nostr/wire.hpp"
+#include "outbox/pressure.hpp"
 #include "relay/dedupe_counts.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/metrics.hpp"
@@ -36,6 +37,7 @@ struct SessionServices {
   nostr::MessageLimits limits;
   AuthSettings auth;
   std::string public_host;
+  const outbox::Pressure& pressure;
   TopicBook& topics;
   KnownIds& known;
   DedupeCounts& duplicates;

@@ -32,6 +32,15 @@ std::chrono::sys_seconds seconds_of(SystemTime time) {
   return std::chrono::time_point_cast<std::chrono::seconds>(time);
 }
 
+// What the node does when its consumers can't keep up (outbox/pressure.hpp).
+constexpr int kPressureHolds = 2;
+constexpr int kPressureTightens = 3;
+constexpr double kTightenedCost = 4;
+
+bool is_low_priority(const std::vector<std::string>& topics, const TopicSet& set) {
+  return std::all_of(topics.begin(), topics.end(), [&](const auto& topic) { return set.is_low_priority(topic); });
+}
+
 Reason reason_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::newer_version: return Reason::newer_version_stored;
@@ -131,7 +140,9 @@ void Session::check_auth() {
 void Session::handle(nostr::EventMessage message) {
   services_.metrics.received_ws.add();
   const auto id = message.event.id();
-  if (!services_.event_rate.take(rate_key()).allowed) return refuse(id, Reason::rate_limited);
+  const auto pressure = services_.pressure.level();
+  const double cost = pressure >= kPressureTightens ? kTightenedCost : 1;
+  if (!services_.event_rate.take(rate_key(), cost).allowed) return refuse(id, Reason::rate_limited);
   if (must_authenticate()) return refuse(id, Reason::auth_required);
   auto event = std::make_shared<const nostr::Event>(std::move(message.event));
   const nostr::Sender sender{authenticated_, false};
@@ -141,6 +152,9 @@ void Session::handle(nostr::EventMessage message) {
   if (!admitted) {
     if (admitted.error() == Reason::already_stored) return settle(id, Outcome::duplicate);
     return refuse(id, admitted.error());
+  }
+  if (pressure >= kPressureHolds && is_low_priority(admitted->incoming.topics, *topics)) {
+    return refuse(id, Reason::capacity);
   }
   if (admitted->ephemeral) {
     if (!services_.ephemeral.send(live_of(admitted->incoming))) services_.metrics.dedupe_hits.add();
@@ -179,6 +193,9 @@ void Session::settle(const nostr::EventId& id, Outcome outcome) {
 
 std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters) const {
   if (must_authenticate()) return Reason::auth_required;
+  if (std::any_of(filters.begin(), filters.end(), [](const auto& filter) { return filter.search.has_value(); })) {
+    return Reason::search_unsupported;
+  }
   if (services_.rules.policy == nostr::TopicPolicy::open) return std::nullopt;
   const auto topics = services_.topics.topics();
   for (const auto& filter : filters) {

@@ -24,6 +24,11 @@ bool TopicSet::is_kept_longer(std::string_view topic) const {
   return found != enabled_.end() && found->second.kept_longer;
 }
 
+bool TopicSet::is_low_priority(std::string_view topic) const {
+  const auto found = enabled_.find(std::string(topic));
+  return found != enabled_.end() && found->second.low_priority;
+}
+
 TopicBook::TopicBook(Executor executor, TopicSettings settings, pg::Pool& pool, pg::Listener& listener,
                      metrics::Registry& registry)
     : settings_(std::move(settings)),
@@ -73,7 +78,8 @@ Task<void> TopicBook::load() {
       break;
     }
     const auto days = row.get<std::optional<std::int32_t>>(1);
-    enabled.emplace(row.get<std::string>(0), TopicSet::Topic{days && *days > settings_.retention_days});
+    const bool low = row.get<std::string_view>(2) == "low";
+    enabled.emplace(row.get<std::string>(0), TopicSet::Topic{days && *days > settings_.retention_days, low});
   }
   enabled_.set(static_cast<double>(enabled.size()));
   auto fresh = std::make_shared<const TopicSet>(settings_, std::move(enabled));

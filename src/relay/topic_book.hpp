@@ -33,6 +33,8 @@ class TopicSet {
  public:
   struct Topic {
     bool kept_longer = false;
+    bool low_priority = false;
+    friend bool operator==(const Topic&, const Topic&) = default;
   };
   using Topics = std::unordered_map<std::string, Topic>;
 
@@ -41,6 +43,7 @@ class TopicSet {
 
   [[nodiscard]] bool is_enabled(std::string_view topic) const;
   [[nodiscard]] bool is_kept_longer(std::string_view topic) const;
+  [[nodiscard]] bool is_low_priority(std::string_view topic) const;
   [[nodiscard]] const Topics& enabled() const { return enabled_; }
   friend bool operator==(const TopicSet& a, const TopicSet& b) { return a.enabled_ == b.enabled_; }
 
@@ -48,10 +51,6 @@ class TopicSet {
   const TopicSettings* settings_;
   Topics enabled_;
 };
-
-inline bool operator==(const TopicSet::Topic& a, const TopicSet::Topic& b) {
-  return a.kept_longer == b.kept_longer;
-}
 
 class TopicBook final : public Service {
  public:

@@ -69,7 +69,7 @@ struct RelayRig::Parts {
     supervisor.add(server, true);
     supervisor.add(listener);
     relay::RelayParts parts{config,   clock,  main.executor(), pool, *listener, connect_options(*options.database),
-                            registry, *router, "0.0.0-test"};
+                            log,      pressure, registry, *router, "0.0.0-test"};
     for (auto& service : relay::build_relay(std::move(parts))) supervisor.add(std::move(service));
     main.run(supervisor.start());
   }
@@ -83,6 +83,8 @@ struct RelayRig::Parts {
   ShiftedClock clock;
   metrics::Registry registry;
   HealthBoard board;
+  outbox::LogSignal log;
+  outbox::Pressure pressure;
   Loop main;
   Loop connections;
   pg::Pool pool;

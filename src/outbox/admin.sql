@@ -1,0 +1,46 @@
+-- Looking after consumers.
+
+-- name: list_consumers
+SELECT c.consumer, c.last_seq, greatest(h.head - c.last_seq, 0) AS rows,
+  CASE WHEN h.head > c.last_seq THEN coalesce(extract(epoch FROM clock_timestamp() - (
+    SELECT o.appended_at FROM cn_relay.events_outbox o WHERE o.seq > c.last_seq ORDER BY o.seq LIMIT 1)), 0)
+  ELSE 0 END::double precision AS seconds,
+  c.mandatory, c.paused, c.state, c.epoch, c.owner, c.lease_until > clock_timestamp() AS held,
+  extract(epoch FROM clock_timestamp() - c.updated_at)::double precision AS idle, c.purged_rows,
+  (SELECT count(*) FROM cn_relay.consumer_dead_letters d WHERE d.consumer = c.consumer) AS dead_letters,
+  c.rebuild_done, c.rebuild_total,
+  extract(epoch FROM clock_timestamp() - c.rebuild_since)::double precision AS rebuilding_for, h.head
+FROM cn_relay.consumer_offsets c, (SELECT coalesce(max(seq), 0) AS head FROM cn_relay.events_outbox) h
+WHERE $1::text IS NULL OR c.consumer = $1
+ORDER BY c.consumer LIMIT 1000;
+
+-- name: set_paused
+UPDATE cn_relay.consumer_offsets SET paused = $2 WHERE consumer = $1 RETURNING consumer;
+
+-- name: floor
+SELECT dropped_until FROM cn_relay.log_floor;
+
+-- The last seq before a moment: a replay from there repeats everything since.
+-- name: seq_before
+SELECT coalesce(max(seq), 0) FROM (
+  SELECT o.seq FROM cn_relay.events_outbox o WHERE o.appended_at < to_timestamp($1)
+  ORDER BY o.seq DESC LIMIT 1) before;
+
+-- name: move_offset
+UPDATE cn_relay.consumer_offsets SET last_seq = $2, updated_at = now() WHERE consumer = $1 RETURNING consumer;
+
+-- name: ask_for_rebuild
+UPDATE cn_relay.consumer_offsets SET state = 'rebuilding', rebuild_done = 0, rebuild_total = 0, rebuild_since = NULL
+WHERE consumer = $1 RETURNING consumer;
+
+-- name: list_dead_letters
+SELECT id, seq, op, event_id, topic_id, error, tries,
+  to_char(failed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+FROM cn_relay.consumer_dead_letters WHERE consumer = $1 ORDER BY seq LIMIT $2;
+
+-- name: drop_dead_letters
+DELETE FROM cn_relay.consumer_dead_letters WHERE consumer = $1 AND ($2::bigint IS NULL OR seq = $2) RETURNING seq;
+
+-- name: retry_dead_letters
+UPDATE cn_relay.consumer_dead_letters SET retry = true WHERE consumer = $1 AND ($2::bigint IS NULL OR seq = $2)
+RETURNING seq;

@@ -1,0 +1,69 @@
+// The configuration keys of the log.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "base/config.hpp"
+
+namespace todoke::outbox::keys {
+
+inline constexpr Key<std::chrono::milliseconds> kRetention{{
+    .name = "log.retention",
+    .type = KeyType::duration,
+    .fallback = "30d",
+    .meaning = "How long rows of the log are kept.",
+    .unit = "d",
+    .min = 1'000,
+    .max = 315'360'000'000,
+}};
+inline constexpr Key<std::chrono::milliseconds> kRetentionMax{{
+    .name = "log.retention_max",
+    .type = KeyType::duration,
+    .fallback = "45d",
+    .meaning = "How long rows are kept for a mandatory consumer that has not read them; then they go, and it must be "
+               "rebuilt. At least log.retention.",
+    .unit = "d",
+    .min = 1'000,
+    .max = 315'360'000'000,
+}};
+inline constexpr Key<std::int64_t> kBytesMax{{
+    .name = "log.bytes_max",
+    .type = KeyType::size,
+    .fallback = "20GiB",
+    .meaning = "Size of the log beyond which rows past log.retention go even if a mandatory consumer has not read "
+               "them.",
+    .min = 1024 * 1024,
+    .max = std::numeric_limits<std::int64_t>::max(),
+}};
+inline constexpr Key<std::int64_t> kPressure1{{
+    .name = "log.pressure_rows_1",
+    .type = KeyType::integer,
+    .fallback = "100000",
+    .meaning = "Rows that a mandatory consumer may be behind before the node stops backfilling (pressure 1).",
+    .min = 1,
+}};
+inline constexpr Key<std::int64_t> kPressure2{{
+    .name = "log.pressure_rows_2",
+    .type = KeyType::integer,
+    .fallback = "500000",
+    .meaning = "… before events of low-priority topics are refused (pressure 2).",
+    .min = 1,
+}};
+inline constexpr Key<std::int64_t> kPressure3{{
+    .name = "log.pressure_rows_3",
+    .type = KeyType::integer,
+    .fallback = "1000000",
+    .meaning = "… before clients may send only a quarter of what their rate limits allow (pressure 3).",
+    .min = 1,
+}};
+
+}  // namespace todoke::outbox::keys
+
+namespace todoke::outbox {
+
+std::span<const KeySpec* const> config_keys();
+
+}  // namespace todoke::outbox

@@ -1,0 +1,64 @@
+// Keeps the log from growing for ever. Rows older than `keep` go: whole partitions where the log has gone beyond them,
+// and small batches of rows in the one that is still written. A mandatory consumer that has not read them holds
+// them back, with an alert, until they are older than `keep_max` or the log is larger than `bytes_max`; then they
+// go, and every consumer that had not read them needs a rebuild. The last row of the log always stays.
+//
+// One process at a time; bounded work each time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "base/service.hpp"
+#include "pg/pool.hpp"
+
+namespace todoke::outbox {
+
+struct RetentionOptions {
+  std::chrono::milliseconds keep{std::chrono::hours(24 * 30)};
+  std::chrono::milliseconds keep_max{std::chrono::hours(24 * 45)};
+  std::int64_t bytes_max = 20LL * 1024 * 1024 * 1024;
+  std::chrono::milliseconds every{60'000};
+};
+
+class LogRetention final : public Service {
+ public:
+  LogRetention(Executor executor, RetentionOptions options, pg::Pool& pool, HealthBoard& health,
+               metrics::Registry& registry);
+
+  [[nodiscard]] std::string_view name() const override { return "log retention"; }
+  [[nodiscard]] bool essential() const override { return false; }
+  [[nodiscard]] Expected<void> validate() const override;
+  Task<void> start() override;
+  Task<void> run() override;
+  void stop() override;
+
+  // One round; also for tests. Does nothing while another process is at it.
+  Task<void> round();
+
+ private:
+  Task<void> empty_log(pg::Connection& connection, Deadline deadline);
+  Task<void> drop_partitions(pg::Connection& connection, Deadline deadline);
+  Task<void> drop(pg::Connection& connection, std::int64_t first_seq, std::int64_t end_seq, std::string table,
+                  Deadline deadline);
+  Task<void> delete_rows(pg::Connection& connection, Deadline deadline);
+  Task<void> raise_floor(pg::Connection& connection, std::int64_t dropped_until, Deadline deadline);
+  // The last seq that may go, and who says so.
+  struct Bound {
+    std::int64_t seq;
+    std::string consumer;
+  };
+  Task<Bound> bound(pg::Connection& connection, Deadline deadline);
+  void tell_held_back(const std::string& consumer);
+
+  RetentionOptions options_;
+  pg::Pool& pool_;
+  HealthBoard& health_;
+  metrics::Counter& rows_deleted_;        // todoke_log_rows_deleted_total
+  metrics::Counter& partitions_dropped_;  // todoke_log_partitions_dropped_total
+  metrics::Gauge& bytes_;                 // todoke_log_bytes
+  metrics::Gauge& held_back_;             // todoke_log_held_back
+  Signal stop_asked_;
+};
+
+}  // namespace todoke::outbox

@@ -1,0 +1,75 @@
+-- Emptying the log.
+
+-- One process at a time does this; the lock belongs to the session.
+-- name: try_retention_lock
+SELECT pg_try_advisory_lock(128021775215464);
+
+-- name: retention_unlock
+SELECT pg_advisory_unlock(128021775215464);
+
+-- A partition is complete when the log has gone beyond it; then its times don't change any more.
+-- name: note_times
+UPDATE cn_relay.log_partitions p
+SET first_at = (SELECT o.appended_at FROM cn_relay.events_outbox o
+                WHERE o.seq >= p.first_seq AND o.seq < p.end_seq ORDER BY o.seq LIMIT 1),
+  last_at = (SELECT o.appended_at FROM cn_relay.events_outbox o
+             WHERE o.seq >= p.first_seq AND o.seq < p.end_seq ORDER BY o.seq DESC LIMIT 1)
+WHERE p.last_at IS NULL AND p.end_seq <= (SELECT max(seq) FROM cn_relay.events_outbox);
+
+-- Complete partitions whose last row is older than $1 seconds, the oldest first. One without rows is old.
+-- name: old_partitions
+SELECT p.first_seq, p.end_seq, p.table_name,
+  coalesce(p.last_at < clock_timestamp() - make_interval(secs => $2), true) AS beyond_max
+FROM cn_relay.log_partitions p
+WHERE p.end_seq <= (SELECT max(seq) FROM cn_relay.events_outbox)
+  AND coalesce(p.last_at < clock_timestamp() - make_interval(secs => $1), true)
+ORDER BY p.first_seq;
+
+-- name: log_bytes
+SELECT coalesce(sum(pg_total_relation_size(i.inhrelid)), 0)::bigint
+FROM pg_inherits i WHERE i.inhparent = 'cn_relay.events_outbox'::regclass;
+
+-- The mandatory consumer that is furthest behind, unless it has lost its place already.
+-- name: slowest_mandatory
+SELECT consumer, last_seq FROM cn_relay.consumer_offsets
+WHERE mandatory AND state <> 'needs_rebuild' ORDER BY last_seq LIMIT 1;
+
+-- name: pending_detach
+SELECT i.inhrelid::regclass::text FROM pg_inherits i
+WHERE i.inhparent = 'cn_relay.events_outbox'::regclass AND i.inhdetachpending;
+
+-- name: forget_partition
+DELETE FROM cn_relay.log_partitions WHERE first_seq = $1;
+
+-- name: raise_floor
+UPDATE cn_relay.log_floor SET dropped_until = greatest(dropped_until, $1);
+
+-- Whoever had not read what is gone can't go on as if nothing had happened.
+-- name: mark_lost
+UPDATE cn_relay.consumer_offsets SET state = 'needs_rebuild'
+WHERE last_seq < $1 AND state = 'live' AND $1 > 0
+RETURNING consumer;
+
+-- Rows of a partition that is still written, in small batches: older than $1 seconds, up to seq $2, never the last.
+-- name: delete_old_rows
+WITH old AS (
+  SELECT o.seq FROM (SELECT seq, appended_at FROM cn_relay.events_outbox
+                     WHERE seq <= least($2, (SELECT max(seq) FROM cn_relay.events_outbox) - 1)
+                     ORDER BY seq LIMIT $3) o
+  WHERE o.appended_at < clock_timestamp() - make_interval(secs => $1)
+), gone AS (
+  DELETE FROM cn_relay.events_outbox WHERE seq IN (SELECT seq FROM old) RETURNING seq
+), told AS (
+  UPDATE cn_relay.log_floor SET dropped_until = greatest(dropped_until, (SELECT max(seq) FROM old))
+  WHERE EXISTS (SELECT FROM old))
+SELECT count(*), max(seq) FROM gone;
+
+-- What belongs to rows that are gone.
+-- name: delete_old_effects
+DELETE FROM cn_relay.consumer_effects e
+USING (SELECT consumer, event_id, topic_id, op FROM cn_relay.consumer_effects
+       WHERE seq <= (SELECT dropped_until FROM cn_relay.log_floor) LIMIT $1) old
+WHERE e.consumer = old.consumer AND e.event_id = old.event_id AND e.topic_id = old.topic_id AND e.op = old.op;
+
+-- name: delete_old_ranges
+DELETE FROM cn_relay.consumer_ranges WHERE to_seq <= (SELECT dropped_until FROM cn_relay.log_floor);

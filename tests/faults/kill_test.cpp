@@ -1,0 +1,125 @@
+// Processes that end in the middle of a pipelined load: the relay's, the database's, one connection's.
+// Whatever got an OK is there, once, and the log agrees; and nobody has to help.
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "faults/publisher.hpp"
+#include "faults/rig.hpp"
+
+namespace todoke::test {
+namespace {
+
+using testing::IsEmpty;
+
+constexpr std::size_t kPublishers = 4;
+
+// The moment of a fault: after so many OKs.
+class Moments {
+ public:
+  Moments() { std::cout << "seed " << seed_ << "\n"; }
+  std::size_t between(std::size_t first, std::size_t last) {
+    return std::uniform_int_distribution<std::size_t>(first, last)(engine_);
+  }
+
+ private:
+  std::random_device::result_type seed_ = std::random_device()();
+  std::mt19937 engine_{seed_};
+};
+
+std::set<std::string> without(const std::set<std::string>& all, const std::set<std::string>& some) {
+  std::set<std::string> rest;
+  std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::inserter(rest, rest.end()));
+  return rest;
+}
+
+struct Killed : testing::Test {
+  TempFolder folder;
+  Moments moments;
+  std::set<std::string> accepted;  // of all rounds
+
+  void expect_all_there() {
+    Database database(conninfo_of(folder.path()));
+    EXPECT_THAT(without(accepted, stored_ids(database)), IsEmpty()) << "an OK was not true";
+    EXPECT_EQ(problems_in_store(database), "");
+  }
+
+  [[nodiscard]] pid_t postmaster() const {
+    std::ifstream file(folder.path() / "postgres/postmaster.pid");
+    pid_t pid = 0;
+    file >> pid;
+    return pid;
+  }
+};
+
+TEST_F(Killed, ARelayThatIsKilledHasStoredWhatItAcknowledged) {
+  constexpr int kRounds = 4;
+  for (int round = 0; round < kRounds; ++round) {
+    RelayProcess relay(folder.path());
+    if (round > 0) expect_all_there();
+    Load load(relay.public_address(), kPublishers, 1'500);
+    load.wait_until_accepted(moments.between(1, 4'000));
+    relay.process().kill(SIGKILL);
+    relay.process().wait();
+    const auto outcome = load.finish();
+    EXPECT_THAT(outcome.odd, IsEmpty());
+    EXPECT_GT(outcome.unanswered, 0U) << "the load was over before the relay was";
+    accepted.insert(outcome.accepted.begin(), outcome.accepted.end());
+  }
+  RelayProcess relay(folder.path());
+  expect_all_there();
+  expect_serves(relay);
+}
+
+TEST_F(Killed, ARelayThatIsStoppedHasStoredWhatItAcknowledged) {
+  {
+    RelayProcess relay(folder.path());
+    Load load(relay.public_address(), kPublishers, 1'500);
+    load.wait_until_accepted(moments.between(1, 3'000));
+    relay.process().kill(SIGTERM);
+    EXPECT_EQ(relay.process().wait().code, 0);
+    const auto outcome = load.finish();
+    EXPECT_THAT(outcome.odd, IsEmpty());
+    accepted = outcome.accepted;
+  }
+  RelayProcess relay(folder.path());
+  expect_all_there();
+  expect_serves(relay);
+}
+
+TEST_F(Killed, ADatabaseThatIsKilledCostsNoEventAndNoRestartOfTheRelay) {
+  RelayProcess relay(folder.path());
+  const auto writer = [&] {
+    return static_cast<pid_t>(std::stoi(Database(conninfo_of(folder.path()))
+                                            .value("SELECT pid FROM pg_stat_activity "
+                                                   "WHERE application_name = 'todoke writer'")));
+  };
+  const std::vector<std::pair<std::string, std::function<pid_t()>>> victims{
+      {"the writer's backend", writer},
+      {"the postmaster", [&] { return postmaster(); }},
+      {"the writer's backend", writer},
+  };
+  for (const auto& [name, victim] : victims) {
+    SCOPED_TRACE(name);
+    Load load(relay.public_address(), kPublishers, 1'500);
+    load.wait_until_accepted(moments.between(1, 3'000));
+    const auto pid = victim();
+    ASSERT_GT(pid, 1);
+    ASSERT_EQ(::kill(pid, SIGKILL), 0);
+    const auto outcome = load.finish();
+    EXPECT_THAT(outcome.odd, IsEmpty());
+    EXPECT_EQ(outcome.unanswered, 0U) << "every EVENT gets its OK";
+    accepted.insert(outcome.accepted.begin(), outcome.accepted.end());
+    expect_serves(relay);
+    expect_all_there();
+  }
+}
+
+}  // namespace
+}  // namespace todoke::test
