@@ -1,0 +1,80 @@
+// Recounts the log and what was made of it.
+#include <cstdio>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "app/command.hpp"
+#include "app/connection_in_use.hpp"
+#include "app/database_service.hpp"
+#include "outbox/audit.hpp"
+
+namespace todoke::app {
+namespace {
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+}
+
+void print_log(const outbox::LogAudit& log) {
+  print(fmt::format("log         rows up to seq {}", log.head));
+  if (log.dropped_until > 0) print(fmt::format(", those up to {} gone by retention", log.dropped_until));
+  print("\n");
+  if (log.purged > 0) print(fmt::format("purged      {} rows whose event was purged since, as it should be\n", log.purged));
+  for (const auto seq : log.upserts_without_event) {
+    print(fmt::format("LOST        the event of seq {} is missing\n", seq));
+  }
+  for (const auto& id : log.events_without_row) {
+    print(fmt::format("LOST        the log has no row for event {}\n", id));
+  }
+}
+
+void print_consumer(const outbox::ConsumerAudit& consumer) {
+  if (!consumer.keeps_record) {
+    print(fmt::format("consumer    {}: at seq {}, keeps no record of what it took\n", consumer.name, consumer.last_seq));
+    return;
+  }
+  print(fmt::format("consumer    {}: at seq {}, {} rows recounted{}\n", consumer.name, consumer.last_seq, consumer.rows,
+                    consumer.differences.empty() ? ", all as recorded" : ""));
+  if (consumer.skipped > 0) {
+    print(fmt::format("            {} seqs can't be recounted: a replay or retention has cut their range\n",
+                      consumer.skipped));
+  }
+  for (const auto& range : consumer.differences) {
+    print(fmt::format("DIFFERS     {}: seq {} to {}: the log has {} rows, {}\n", consumer.name, range.from_seq + 1,
+                      range.to_seq, range.in_log,
+                      range.recorded < 0 ? std::string("none was recorded")
+                                         : fmt::format("{} were recorded", range.recorded)));
+  }
+}
+
+Task<void> run_audit(pg::Connection& connection, bool& clean) {
+  check_server_version(connection);
+  const bool shows_progress = isatty(STDERR_FILENO) == 1;
+  const std::function<void(const std::string&)> progress = [shows_progress](const std::string& text) {
+    if (shows_progress) std::fputs(fmt::format("\r{:<60}\r", text).c_str(), stderr);
+  };
+  const auto found = co_await outbox::audit(connection, progress);
+  print_log(found.log);
+  for (const auto& consumer : found.consumers) print_consumer(consumer);
+  clean = found.is_clean();
+  print(clean ? "all is well\n" : "something differs: see above\n");
+}
+
+int run(const Arguments& arguments) {
+  bool clean = false;
+  with_database(load_config(arguments), [&](pg::Connection& connection) { return run_audit(connection, clean); });
+  return clean ? 0 : 1;
+}
+
+const Registration kRegistered(Command{
+    .name = "audit",
+    .summary = "recount the log: against the events, and against what consumers recorded",
+    .synopsis = "",
+    .details = "Reads the whole log and says which event, row or range of seqs differs; exit code 1 when anything does. "
+               "It can run beside a node.",
+    .run = run,
+});
+
+}  // namespace
+}  // namespace todoke::app

@@ -1,0 +1,118 @@
+#include "outbox/audit.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "outbox/audit_sql.hpp"
+
+namespace todoke::outbox {
+namespace {
+
+constexpr std::chrono::minutes kPageMax(5);
+constexpr std::int64_t kPageRows = 20'000;
+constexpr std::int64_t kSeqsOfPage = 100'000;
+constexpr std::size_t kListedMax = 1'000;
+
+using Tell = std::function<void(const std::string&)>;
+
+Task<RowDigest> recount(pg::Connection& connection, std::int64_t from, std::int64_t to) {
+  RowDigest digest;
+  for (;;) {
+    pg::Params params(from, to, kPageRows);
+    const auto rows = co_await connection.query(sql::kRowsBetween, std::move(params), Deadline::after(kPageMax));
+    for (const auto& row : rows) {
+      from = row.get<std::int64_t>(0);
+      digest.add(from, row.get<std::string_view>(1), row.get<std::string_view>(2), row.get<std::string_view>(3));
+    }
+    if (rows.size() < static_cast<std::size_t>(kPageRows)) co_return digest;
+  }
+}
+
+// What lies between two ranges has not been recorded: there must be no row.
+Task<void> check_gap(pg::Connection& connection, std::int64_t from, std::int64_t to, ConsumerAudit& result) {
+  if (from >= to) co_return;
+  const auto digest = co_await recount(connection, from, to);
+  if (digest.count > 0) result.differences.push_back({from, to, digest.count, -1});
+}
+
+Task<ConsumerAudit> audit_consumer(pg::Connection& connection, std::string name, std::int64_t last_seq,
+                                   std::int64_t dropped_until) {
+  ConsumerAudit result;
+  result.name = name;
+  result.last_seq = last_seq;
+  pg::Params params(name);
+  const auto ranges = co_await connection.query(sql::kRecordedRanges, std::move(params), Deadline::after(kPageMax));
+  result.keeps_record = !ranges.empty();
+  if (ranges.empty()) co_return result;
+  auto at = std::max(dropped_until, ranges[0].get<std::int64_t>(0));
+  for (const auto& range : ranges) {
+    const auto from = range.get<std::int64_t>(0);
+    const auto to = range.get<std::int64_t>(1);
+    const auto recorded = range.get<std::int64_t>(2);
+    co_await check_gap(connection, at, from, result);
+    at = std::max(at, to);
+    if (recorded < 0 || from < dropped_until) {
+      result.skipped += to - from;
+      continue;
+    }
+    const auto digest = co_await recount(connection, from, to);
+    result.rows += digest.count;
+    const bool same = digest.count == recorded && static_cast<std::int64_t>(digest.hash) == range.get<std::int64_t>(3);
+    if (!same) result.differences.push_back({from, to, digest.count, recorded});
+  }
+  co_await check_gap(connection, at, last_seq, result);
+  co_return result;
+}
+
+Task<LogAudit> audit_log(pg::Connection& connection, Tell tell) {
+  LogAudit result;
+  const auto bounds = co_await connection.query(sql::kLogBounds, {}, Deadline::after(kPageMax));
+  result.dropped_until = bounds.one().get<std::int64_t>(0);
+  result.head = bounds.one().get<std::int64_t>(1);
+  for (auto from = result.dropped_until; from < result.head; from += kSeqsOfPage) {
+    const auto to = std::min(from + kSeqsOfPage, result.head);
+    pg::Params of_log(from, to);
+    const auto upserts =
+        co_await connection.query(sql::kUpsertsWithoutEvent, std::move(of_log), Deadline::after(kPageMax));
+    for (const auto& row : upserts) {
+      if (row.get<bool>(2)) {
+        ++result.purged;
+      } else if (result.upserts_without_event.size() < kListedMax) {
+        result.upserts_without_event.push_back(row.get<std::int64_t>(0));
+      }
+    }
+    tell(fmt::format("log: {} of {}", to, result.head));
+  }
+  pg::Params of_events(result.dropped_until, result.head);
+  const auto events =
+      co_await connection.query(sql::kEventsWithoutRow, std::move(of_events), Deadline::after(kPageMax));
+  for (const auto& row : events) {
+    if (result.events_without_row.size() < kListedMax) result.events_without_row.push_back(row.get<std::string>(0));
+  }
+  co_return result;
+}
+
+}  // namespace
+
+bool Audit::is_clean() const {
+  return log.upserts_without_event.empty() && log.events_without_row.empty() &&
+         std::all_of(consumers.begin(), consumers.end(), [](const auto& c) { return c.differences.empty(); });
+}
+
+Task<Audit> audit(pg::Connection& connection, Tell progress) {
+  Audit result;
+  result.log = co_await audit_log(connection, progress);
+  const auto consumers = co_await connection.query(sql::kAuditedConsumers, {}, Deadline::after(kPageMax));
+  for (const auto& row : consumers) {
+    const auto name = row.get<std::string>(0);
+    progress(fmt::format("consumer {}", name));
+    auto audited =
+        co_await audit_consumer(connection, name, row.get<std::int64_t>(1), result.log.dropped_until);
+    result.consumers.push_back(std::move(audited));
+  }
+  co_return result;
+}
+
+}  // namespace todoke::outbox
