@@ -1,17 +1,13 @@
 // What a round trip and a commit cost: durable rows/s through one connection to an embedded Postgres (fsync
 // on), with one row a transaction and with batches, by pipelined statements and by arrays.
 #include <cstdio>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <fmt/format.h>
 
-#include "base/log.hpp"
+#include "embedded_bench.hpp"
 #include "pg/connection.hpp"
-#include "pg/embedded.hpp"
 
 namespace todoke::bench {
 namespace {
@@ -86,41 +82,9 @@ Task<void> measure(pg::EmbeddedPostgres& server) {
   }
 }
 
-Task<void> start_and_measure(pg::EmbeddedPostgres& server) {
-  co_await server.start();
-  std::exception_ptr failure;
-  try {
-    co_await measure(server);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  server.stop();
-  co_await server.run();
-  if (failure) std::rethrow_exception(failure);
-}
-
-int run() {
-  log::configure(log::Level::error, log::Format::human);
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("todoke-bench-{}", getpid());
-  std::exception_ptr failure;
-  {
-    asio::io_context io;
-    pg::EmbeddedConfig config;
-    config.data_dir = folder.string();
-    pg::EmbeddedPostgres server(io.get_executor(), config);
-    asio::co_spawn(io, start_and_measure(server),
-                   [&](std::exception_ptr error) { failure = std::move(error); });
-    io.run();
-    wait_for_blocking_calls();
-  }
-  std::filesystem::remove_all(folder);
-  if (failure) std::fputs((describe(failure) + "\n").c_str(), stderr);
-  return failure ? 1 : 0;
-}
-
 }  // namespace
 }  // namespace todoke::bench
 
 int main() {
-  return todoke::bench::run();
+  return todoke::bench::run_on_embedded(todoke::bench::measure);
 }

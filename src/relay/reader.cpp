@@ -133,10 +133,12 @@ class FilterRead {
   }
 
   // The same in the order of the log, after `after`.
-  Task<bool> by_seq(nostr::Seq after, std::size_t limit, std::vector<LiveEventPtr>& found, Deadline deadline) {
+  Task<bool> by_seq(nostr::TopicPolicy policy, nostr::Seq after, std::size_t limit,
+                    std::vector<LiveEventPtr>& found, Deadline deadline) {
     const auto first = found.size();
-    const auto* topics = filter_.tag('t');
-    const bool by_topic = plan_.path != Path::t && topics != nullptr;
+    // On a plain relay not every `t` is a link.
+    const auto* topics = policy == nostr::TopicPolicy::topics ? filter_.tag('t') : nullptr;
+    const bool by_topic = topics != nullptr;
     for (;;) {
       pg::Params params(after.value, head_.value, static_cast<std::int64_t>(kPageRowsMax));
       if (by_topic) params.add(topics->values());
@@ -266,7 +268,7 @@ Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer,
     if (plan.path == Path::nothing) continue;
     FilterRead read(*lease, filter, std::move(plan), viewer, now, result.head);
     if (by_seq) {
-      const bool more = co_await read.by_seq(*filter.seq_after, limit, result.events, deadline);
+      const bool more = co_await read.by_seq(policy_, *filter.seq_after, limit, result.events, deadline);
       if (more) complete_until = std::min(complete_until, limit == 0 ? *filter.seq_after : result.events.back()->seq);
       result.more = result.more || more;
     } else {
