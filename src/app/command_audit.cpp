@@ -6,7 +6,6 @@
 
 #include "app/command.hpp"
 #include "app/connection_in_use.hpp"
-#include "app/database_service.hpp"
 #include "outbox/audit.hpp"
 
 namespace todoke::app {
@@ -49,7 +48,6 @@ void print_consumer(const outbox::ConsumerAudit& consumer) {
 }
 
 Task<void> run_audit(pg::Connection& connection, bool& clean) {
-  check_server_version(connection);
   const bool shows_progress = isatty(STDERR_FILENO) == 1;
   const std::function<void(const std::string&)> progress = [shows_progress](const std::string& text) {
     if (shows_progress) std::fputs(fmt::format("\r{:<60}\r", text).c_str(), stderr);
@@ -63,7 +61,7 @@ Task<void> run_audit(pg::Connection& connection, bool& clean) {
 
 int run(const Arguments& arguments) {
   bool clean = false;
-  with_database(load_config(arguments), [&](pg::Connection& connection) { return run_audit(connection, clean); });
+  with_migrated_database(load_config(arguments), [&](pg::Connection& connection) { return run_audit(connection, clean); });
   return clean ? 0 : 1;
 }
 

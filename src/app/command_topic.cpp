@@ -6,13 +6,10 @@
 
 #include "app/command.hpp"
 #include "app/connection_in_use.hpp"
-#include "app/database_service.hpp"
 #include "app/topic_sql.hpp"
-#include "app/version.hpp"
 #include "base/bytes.hpp"
 #include "nostr/topics.hpp"
 #include "pg/error.hpp"
-#include "pg/migrations.hpp"
 #include "relay/config.hpp"
 
 namespace todoke::app {
@@ -57,13 +54,7 @@ std::string_view yes_no(bool value) {
   return value ? "yes" : "no";
 }
 
-Task<void> prepare(pg::Connection& connection) {
-  check_server_version(connection);
-  co_await pg::migrate(connection, pg::embedded_migrations(), fmt::format("todoke {}", kVersion));
-}
-
 Task<void> list(pg::Connection& connection) {
-  co_await prepare(connection);
   const auto rows = co_await connection.query(sql::kListTopics, {kListedMax}, Deadline::after(kAnswerMax));
   print(fmt::format("{:<8} {:<6} {:>11}  {}\n", "enabled", "pinned", "subscribers", "topic"));
   for (const auto& row : rows) {
@@ -78,7 +69,6 @@ Task<void> list(pg::Connection& connection) {
 
 Task<void> enable(pg::Connection& connection, const Config& config, std::vector<TopicId> ids,
                   std::optional<std::string> policy) {
-  co_await prepare(connection);
   const auto deadline = Deadline::after(kAnswerMax);
   for (const auto& id : ids) {
     const auto others = co_await connection.query(sql::kEnabledTopics, {id.text()}, deadline);
@@ -100,7 +90,6 @@ Task<void> enable(pg::Connection& connection, const Config& config, std::vector<
 }
 
 Task<void> disable(pg::Connection& connection, std::vector<TopicId> ids) {
-  co_await prepare(connection);
   for (const auto& id : ids) {
     const auto rows =
         co_await connection.query(sql::kDisableTopic, {id.text()}, Deadline::after(kAnswerMax));
@@ -121,7 +110,6 @@ void explain_id(const std::string& text, const TopicId& id) {
 }
 
 Task<void> show(pg::Connection& connection, const Config& config, std::string text, std::vector<TopicId> ids) {
-  co_await prepare(connection);
   const auto deadline = Deadline::after(kAnswerMax);
   for (const auto& id : ids) {
     explain_id(text, id);
@@ -164,7 +152,7 @@ int run(const Arguments& arguments) {
   const auto config = load_config(arguments);
   if (words[0] == "list") {
     if (words.size() > 1) throw UsageError("topic list takes no topic");
-    with_database(config, [](pg::Connection& connection) { return list(connection); });
+    with_migrated_database(config, [](pg::Connection& connection) { return list(connection); });
     return 0;
   }
   const bool known = words[0] == "enable" || words[0] == "disable" || words[0] == "id" || words[0] == "show";
@@ -179,11 +167,11 @@ int run(const Arguments& arguments) {
   if (words[0] == "enable") {
     std::optional<std::string> policy;
     if (arguments.has("policy")) policy = arguments.options.at("policy");
-    with_database(config, [&](pg::Connection& connection) { return enable(connection, config, ids, policy); });
+    with_migrated_database(config, [&](pg::Connection& connection) { return enable(connection, config, ids, policy); });
   } else if (words[0] == "disable") {
-    with_database(config, [&](pg::Connection& connection) { return disable(connection, ids); });
+    with_migrated_database(config, [&](pg::Connection& connection) { return disable(connection, ids); });
   } else {
-    with_database(config, [&](pg::Connection& connection) { return show(connection, config, text, ids); });
+    with_migrated_database(config, [&](pg::Connection& connection) { return show(connection, config, text, ids); });
   }
   return 0;
 }

@@ -10,11 +10,20 @@
 
 #include "app/command.hpp"
 #include "app/data_folder.hpp"
+#include "app/database_service.hpp"
+#include "app/version.hpp"
 #include "pg/config.hpp"
 #include "pg/embedded.hpp"
+#include "pg/migrations.hpp"
 
 namespace todoke::app {
 namespace {
+
+Task<void> migrate_and_work(pg::Connection& connection, std::function<Task<void>(pg::Connection&)> work) {
+  check_server_version(connection);
+  co_await pg::migrate(connection, pg::embedded_migrations(), fmt::format("todoke {}", kVersion));
+  co_await work(connection);
+}
 
 Task<void> connect_and_work(DatabaseInUse database, std::chrono::milliseconds limit,
                             std::function<Task<void>(pg::Connection&)> work) {
@@ -69,6 +78,12 @@ void with_database(const Config& config, std::function<Task<void>(pg::Connection
   }
   pg::EmbeddedPostgres server(runtime.main(), pg::embedded_config(config, data_folder(config)));
   runtime.run(start_and_work(server, database, limit, std::move(work)));
+}
+
+void with_migrated_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {
+  with_database(config, [work = std::move(work)](pg::Connection& connection) {
+    return migrate_and_work(connection, work);
+  });
 }
 
 }  // namespace todoke::app

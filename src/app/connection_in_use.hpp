@@ -25,4 +25,7 @@ bool embedded_is_running(const Config& config);
 // `work`.
 void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work);
 
+// The same, after bringing the schema up to date.
+void with_migrated_database(const Config& config, std::function<Task<void>(pg::Connection&)> work);
+
 }  // namespace todoke::app

@@ -1,0 +1,223 @@
+#include "app/consumers.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "outbox/admin.hpp"
+
+namespace todoke::app {
+namespace {
+
+using namespace std::chrono_literals;
+using outbox::ConsumerView;
+
+constexpr std::chrono::seconds kAnswerMax(30);
+constexpr std::chrono::milliseconds kLookEvery = 500ms;
+// Nobody holds the name and nothing moves: there is no node that would do it.
+constexpr int kLooksWithoutNode = 20;
+constexpr std::int32_t kLettersListed = 1'000;
+
+Deadline soon() {
+  return Deadline::after(kAnswerMax);
+}
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+template <class T>
+T or_throw(Expected<T> value) {
+  if (!value) throw UserError(value.error().message);
+  if constexpr (!std::is_void_v<T>) return std::move(*value);
+}
+
+std::string duration(double seconds) {
+  if (seconds < 1) return "0 s";
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7'200) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3'600);
+}
+
+std::string condition(const ConsumerView& view) {
+  if (view.state != "live") return view.state;
+  if (view.paused) return "paused";
+  return view.held ? "following" : "not running";
+}
+
+Task<ConsumerView> view_of(pg::Connection& connection, std::string name) {
+  auto views = co_await outbox::list_consumers(connection, name, soon());
+  if (views.empty()) {
+    throw UserError(fmt::format("there is no consumer {}; `todoke consumers list` shows them", name));
+  }
+  co_return std::move(views.front());
+}
+
+// 2026-01-31T12:00:00Z, 2026-01-31, or unix seconds.
+double parse_time(const std::string& text) {
+  double seconds = 0;
+  const auto* end = text.data() + text.size();
+  if (const auto parsed = std::from_chars(text.data(), end, seconds); parsed.ec == std::errc() && parsed.ptr == end) {
+    return seconds;
+  }
+  for (const auto* form : {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"}) {
+    std::tm time{};
+    const char* rest = strptime(text.c_str(), form, &time);
+    if (rest != nullptr && *rest == '\0') return static_cast<double>(timegm(&time));
+  }
+  throw UsageError(fmt::format("--from-time {}: say 2026-01-31T12:00:00Z, 2026-01-31 or unix seconds", text));
+}
+
+std::int64_t parse_seq(const std::string& text) {
+  std::int64_t seq = 0;
+  const auto* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, seq);
+  if (parsed.ec == std::errc() && parsed.ptr == end && seq >= 0) return seq;
+  throw UsageError(fmt::format("{}: a seq is a whole number from 0 on", text));
+}
+
+outbox::ReplayPoint point_of(const Arguments& arguments) {
+  outbox::ReplayPoint point;
+  if (arguments.has("from-seq")) point.after_seq = parse_seq(arguments.options.at("from-seq"));
+  if (arguments.has("from-time")) point.since = parse_time(arguments.options.at("from-time"));
+  if (point.after_seq.has_value() == point.since.has_value()) {
+    throw UsageError("consumers replay: say --from-seq N or --from-time TIME");
+  }
+  return point;
+}
+
+// Looks now and then until `done` of `total` is reached; one line for each look, with rate and time left.
+class Progress {
+ public:
+  void show(std::int64_t done, std::int64_t total) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!began_) {
+      began_ = now;
+      first_ = done;
+    }
+    const double took = std::chrono::duration<double>(now - *began_).count();
+    const double rate = took > 0 ? static_cast<double>(done - first_) / took : 0;
+    auto text = fmt::format("{} of {}", done, total);
+    if (rate > 0) {
+      text += fmt::format(", {:.0f}/s, {} left", rate, duration(static_cast<double>(total - done) / rate));
+    }
+    if (text != last_) print(text + "\n");
+    last_ = text;
+  }
+
+ private:
+  std::optional<std::chrono::steady_clock::time_point> began_;
+  std::int64_t first_ = 0;
+  std::string last_;
+};
+
+Task<void> wait_for_replay(pg::Connection& connection, std::string name, std::int64_t from) {
+  const auto before = co_await view_of(connection, name);
+  const auto head = before.head;
+  Progress progress;
+  int looks = 0;
+  for (;;) {
+    const auto view = co_await view_of(connection, name);
+    if (view.last_seq >= head) break;
+    progress.show(view.last_seq - from, head - from);
+    looks = view.held ? 0 : looks + 1;
+    if (looks >= kLooksWithoutNode) {
+      throw UserError(fmt::format("no node runs {}: start one; the replay waits for it", name));
+    }
+    co_await sleep_for(kLookEvery);
+  }
+  print(fmt::format("{} has caught up with seq {}\n", name, head));
+}
+
+}  // namespace
+
+Task<void> print_consumers(pg::Connection& connection) {
+  const auto views = co_await outbox::list_consumers(connection, std::nullopt, soon());
+  print(fmt::format("{:<24} {:<13} {:>12} {:>10} {:>9}  {}\n", "consumer", "state", "seq", "behind", "lag", "dead letters"));
+  for (const auto& view : views) {
+    print(fmt::format("{:<24} {:<13} {:>12} {:>10} {:>9}  {}{}\n", view.name, condition(view), view.last_seq,
+                      view.backlog_rows, duration(view.backlog_seconds), view.dead_letters,
+                      view.mandatory ? "  (mandatory)" : ""));
+  }
+}
+
+Task<void> show_consumer(pg::Connection& connection, std::string name) {
+  const auto view = co_await view_of(connection, name);
+  print(fmt::format("consumer     {}{}\n", view.name, view.mandatory ? ", mandatory: the log waits for it" : ""));
+  print(fmt::format("state        {}\n", condition(view)));
+  print(fmt::format("offset       seq {} of {}, moved {} ago\n", view.last_seq, view.head, duration(view.idle_seconds)));
+  print(fmt::format("behind       {} rows, {}\n", view.backlog_rows, duration(view.backlog_seconds)));
+  if (view.held) print(fmt::format("run by       {}, epoch {}\n", view.owner.value_or("?"), view.epoch));
+  print(fmt::format("passed over  {} rows whose event was purged\n", view.purged_rows));
+  print(fmt::format("dead letters {}\n", view.dead_letters));
+  if (view.state == "rebuilding") {
+    print(fmt::format("rebuild      {} of {}, for {}\n", view.rebuild_done, view.rebuild_total,
+                      duration(view.rebuilding_seconds.value_or(0))));
+  }
+  if (view.state == "needs_rebuild") {
+    print(fmt::format("             it has lost rows of the log: `todoke consumers rebuild {}`\n", view.name));
+  }
+}
+
+Task<void> pause_consumer(pg::Connection& connection, std::string name, bool paused) {
+  auto done = co_await outbox::set_paused(connection, name, paused, soon());
+  or_throw(std::move(done));
+  print(fmt::format("{} {}\n", paused ? "paused" : "resumed", name));
+}
+
+Task<void> replay_consumer(pg::Connection& connection, std::string name, const Arguments& arguments) {
+  const auto point = point_of(arguments);
+  auto moved = co_await outbox::replay(connection, name, point, soon());
+  const auto from = or_throw(std::move(moved));
+  print(fmt::format("{} goes on after seq {}\n", name, from.value));
+  if (!arguments.has("no-wait")) co_await wait_for_replay(connection, name, from.value);
+}
+
+Task<void> rebuild_consumer(pg::Connection& connection, std::string name, bool wait) {
+  auto asked = co_await outbox::ask_for_rebuild(connection, name, soon());
+  or_throw(std::move(asked));
+  print(fmt::format("{} will be rebuilt by the node that runs it\n", name));
+  if (!wait) co_return;
+  Progress progress;
+  int looks = 0;
+  for (;;) {
+    const auto view = co_await view_of(connection, name);
+    if (view.state == "live") break;
+    if (view.rebuild_total > 0) progress.show(view.rebuild_done, view.rebuild_total);
+    looks = view.held ? 0 : looks + 1;
+    if (looks >= kLooksWithoutNode) {
+      throw UserError(fmt::format("no node runs {}: start one; the rebuild waits for it", name));
+    }
+    co_await sleep_for(kLookEvery);
+  }
+  print(fmt::format("rebuilt {}\n", name));
+}
+
+Task<void> dead_letters(pg::Connection& connection, std::string name, std::string action,
+                        std::optional<std::int64_t> seq) {
+  co_await view_of(connection, name);
+  if (action == "retry") {
+    const auto count = co_await outbox::retry_dead_letters(connection, name, seq, soon());
+    print(fmt::format("{} will be tried again\n", count));
+    co_return;
+  }
+  if (action == "drop") {
+    const auto count = co_await outbox::drop_dead_letters(connection, name, seq, soon());
+    print(fmt::format("{} dropped\n", count));
+    co_return;
+  }
+  const auto letters = co_await outbox::list_dead_letters(connection, name, kLettersListed, soon());
+  for (const auto& letter : letters) {
+    print(fmt::format("seq {} {} {} in {}, {} tries, {}: {}\n", letter.seq, letter.op, letter.event_id, letter.topic_id,
+                      letter.tries, letter.failed_at, letter.error));
+  }
+  print(fmt::format("{} dead letters{}\n", letters.size(),
+                    letters.size() == static_cast<std::size_t>(kLettersListed) ? " or more" : ""));
+}
+
+}  // namespace todoke::app
