@@ -86,6 +86,8 @@ Expected<void> EmbeddedPostgres::validate() const {
   if (config_.data_dir.empty()) return refuse("the embedded Postgres needs a data folder");
   auto user = embedded_user(config_.user);
   if (!user) return tl::unexpected(user.error());
+  auto tcp = embedded_tcp(config_);
+  if (!tcp) return tl::unexpected(tcp.error());
   return {};
 }
 
@@ -101,6 +103,17 @@ void EmbeddedPostgres::stop() {
 
 void EmbeddedPostgres::throw_if_stopped() const {
   if (stop_asked_) throw std::runtime_error("stopped while starting");
+}
+
+std::optional<EmbeddedTcp> EmbeddedPostgres::tcp() const {
+  auto tcp = embedded_tcp(config_);
+  if (!tcp) throw UserError(tcp.error().message);
+  return *tcp;
+}
+
+int EmbeddedPostgres::port() const {
+  const auto open = tcp();
+  return open ? open->address.port : kEmbeddedPort;
 }
 
 Task<void> EmbeddedPostgres::start() {
@@ -130,7 +143,11 @@ Task<void> EmbeddedPostgres::bring_up() {
   const auto binaries = co_await find_binaries(major);
   co_await end_leftovers();
   if (!major) co_await make_cluster(binaries, *user);
-  co_await run_blocking([this, &user] { refresh_settings(layout_, *user); });
+  const auto open = tcp();
+  co_await run_blocking([this, &user, &open] {
+    if (open) check_address_free(open->address);
+    refresh_settings(layout_, *user, open);
+  });
   co_await launch(binaries, *user);
   co_await wait_until_ready();
   co_await run_blocking([this] { ensure_embedded_database(layout_); });
@@ -195,7 +212,7 @@ Task<void> EmbeddedPostgres::end_leftovers() {
     changed_.reset();
   }
   for (const auto& lock_file :
-       {cluster + "/postmaster.pid", fmt::format("{}/.s.PGSQL.{}.lock", layout_.sockets, kEmbeddedPort)}) {
+       {cluster + "/postmaster.pid", fmt::format("{}/.s.PGSQL.{}.lock", layout_.sockets, port())}) {
     if (!remove_recycled_lock(lock_file, cluster)) continue;
     log::info(kComponent, "removed a lock file whose process is another program by now",
               {{"path", lock_file}});
@@ -237,7 +254,7 @@ Task<void> EmbeddedPostgres::launch(PostgresBinaries binaries, EmbeddedUser user
         log::write(line.level, "postgres", line.text);
       });
   ProcessSpec spec;
-  spec.argv = postgres_command(binaries, cluster.path, sockets.path);
+  spec.argv = postgres_command(binaries, cluster.path, sockets.path, port());
   spec.environment = child_environment();
   spec.identity = user.identity;
   spec.output_fd = output_->writing_end();

@@ -4,7 +4,8 @@
 //   find the programs -> end what an earlier run left -> initdb (once) -> postmaster -> ready -> database
 //   todoke
 //
-// Promises: durable (checksums, fsync), reachable through a private Unix socket only, never runs as root.
+// Promises: durable (checksums, fsync), reachable through a private Unix socket only unless log.listen opens TCP
+// (embedded_tcp.hpp), never runs as root.
 // When todoke dies Postgres stops by itself (process_fork.hpp); when Postgres dies, run() throws and start()
 // brings it back with all that was committed. A backend that crashes is Postgres' own affair: it recovers
 // without our help. Stopping takes at most 5 s: a fast shutdown, after 4 s an immediate one (the next start
@@ -22,6 +23,7 @@
 #include "pg/embedded_binaries.hpp"
 #include "pg/embedded_config.hpp"
 #include "pg/embedded_folder.hpp"
+#include "pg/embedded_tcp.hpp"
 
 namespace todoke::pg {
 
@@ -61,6 +63,9 @@ class EmbeddedPostgres final : public Service {
   Task<ToolResult> run_tool(std::vector<std::string> command, std::optional<Identity> identity,
                             std::vector<int> keep_fds, std::chrono::milliseconds limit);
   void throw_if_stopped() const;
+  // Throws UserError for a configuration that validate() refuses.
+  [[nodiscard]] std::optional<EmbeddedTcp> tcp() const;
+  [[nodiscard]] int port() const;
 
   EmbeddedConfig config_;
   EmbeddedLayout layout_;

@@ -62,6 +62,25 @@ void add_clients(const std::string& path, const EmbeddedUser& user) {
   if (after != before) write_private_file(path, after, user);
 }
 
+void refresh_host_rules(const std::string& path, const EmbeddedUser& user, const std::optional<EmbeddedTcp>& tcp) {
+  const auto before = read_private_file(path);
+  const auto after = with_host_rules(before, tcp);
+  if (after != before) write_private_file(path, after, user);
+}
+
+void refresh_certificate(const std::string& cluster, const EmbeddedUser& user,
+                         const std::optional<EmbeddedTcp>& tcp) {
+  const auto cert = fmt::format("{}/{}", cluster, kClusterTlsCert);
+  const auto key = fmt::format("{}/{}", cluster, kClusterTlsKey);
+  if (!tcp || tcp->tls_cert.empty()) {
+    for (const auto& path : {cert, key}) std::filesystem::remove(path);
+    return;
+  }
+  const auto files = read_tls_files(*tcp);
+  write_private_file(cert, files.cert, user);
+  write_private_file(key, files.key, user);
+}
+
 }  // namespace
 
 std::optional<int> cluster_major(const EmbeddedLayout& layout, const EmbeddedUser& user) {
@@ -130,15 +149,19 @@ void finish_cluster(const EmbeddedLayout& layout, const std::string& staging, co
   sync_folder(layout.data_dir);
 }
 
-void refresh_settings(const EmbeddedLayout& layout, const EmbeddedUser& user) {
+void refresh_settings(const EmbeddedLayout& layout, const EmbeddedUser& user,
+                      const std::optional<EmbeddedTcp>& tcp) {
   const auto settings = embedded_settings(machine_memory_bytes(), free_disk_bytes(layout.cluster));
-  write_private_file(layout.cluster + "/todoke.conf", settings_file(settings), user);
+  write_private_file(layout.cluster + "/todoke.conf", settings_file(settings, tcp_settings(tcp)), user);
   add_clients(layout.cluster + "/pg_ident.conf", user);
+  refresh_host_rules(layout.cluster + "/pg_hba.conf", user, tcp);
+  refresh_certificate(layout.cluster, user, tcp);
+  link_socket(layout, tcp ? tcp->address.port : kEmbeddedPort);
   sync_folder(layout.cluster);
 }
 
 std::vector<std::string> postgres_command(const PostgresBinaries& binaries, const std::string& cluster,
-                                          const std::string& sockets) {
+                                          const std::string& sockets, int port) {
   std::string quoted_sockets;
   for (const char c : sockets) quoted_sockets += c == '"' ? std::string("\"\"") : std::string(1, c);
   return {binaries.bin_dir + "/postgres",
@@ -149,7 +172,7 @@ std::vector<std::string> postgres_command(const PostgresBinaries& binaries, cons
           "-c",
           "unix_socket_permissions=0700",
           "-c",
-          fmt::format("port={}", kEmbeddedPort),
+          fmt::format("port={}", port),
           "-c",
           "logging_collector=off",
           "-c",

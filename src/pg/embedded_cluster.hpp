@@ -8,6 +8,7 @@
 
 #include "pg/embedded_binaries.hpp"
 #include "pg/embedded_folder.hpp"
+#include "pg/embedded_tcp.hpp"
 
 namespace todoke::pg {
 
@@ -24,12 +25,14 @@ std::vector<std::string> initdb_command(const PostgresBinaries& binaries, const 
 // Adds who may connect and the include of todoke.conf, and gives the folder its name.
 void finish_cluster(const EmbeddedLayout& layout, const std::string& staging, const EmbeddedUser& user);
 
-// At each start: todoke.conf for this machine, and the users of today in pg_ident.conf (others' lines stay).
-void refresh_settings(const EmbeddedLayout& layout, const EmbeddedUser& user);
+// At each start: todoke.conf for this machine, the users of today in pg_ident.conf and who may come over TCP in
+// pg_hba.conf (others' lines stay), the certificate, and the name of the socket.
+void refresh_settings(const EmbeddedLayout& layout, const EmbeddedUser& user,
+                      const std::optional<EmbeddedTcp>& tcp);
 
 // `cluster` and `sockets` as the child sees them. What todoke itself depends on stands here, where no file
 // overrides it.
 std::vector<std::string> postgres_command(const PostgresBinaries& binaries, const std::string& cluster,
-                                          const std::string& sockets);
+                                          const std::string& sockets, int port = kEmbeddedPort);
 
 }  // namespace todoke::pg

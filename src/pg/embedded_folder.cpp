@@ -111,6 +111,15 @@ void make_socket_folder(const EmbeddedLayout& layout, const EmbeddedUser& user) 
   if (::fchmod(fd.get(), 0700) != 0) throw_errno("chmod " + path);
 }
 
+void link_socket(const EmbeddedLayout& layout, int port) {
+  if (port == kEmbeddedPort) return;
+  const auto link = fmt::format("{}/.s.PGSQL.{}", layout.sockets, kEmbeddedPort);
+  const auto fresh = link + ".todoke-new";
+  if (::unlink(fresh.c_str()) != 0 && errno != ENOENT) throw_errno("unlink " + fresh);
+  if (::symlink(fmt::format(".s.PGSQL.{}", port).c_str(), fresh.c_str()) != 0) throw_errno("symlink " + fresh);
+  if (::rename(fresh.c_str(), link.c_str()) != 0) throw_errno("rename " + link);
+}
+
 SeenFolder seen_by(const EmbeddedUser& user, const std::string& folder) {
   if (!user.identity || can_reach(user.identity, {folder})) return {Fd(), folder};
   const Fd any(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -14,7 +14,7 @@
 
 namespace todoke::pg {
 
-// The socket's name holds it; no TCP port is opened.
+// The socket is found under the name of this port, whichever one Postgres has (embedded_tcp.hpp).
 inline constexpr int kEmbeddedPort = 5432;
 // The system takes 107 bytes; some clients take fewer.
 inline constexpr std::size_t kSocketPathBytesMax = 100;
@@ -35,6 +35,10 @@ void make_data_folder(const EmbeddedLayout& layout, const EmbeddedUser& user);
 // Makes the folder of the socket, or takes the one that is there when it is ours. A link or a folder of
 // somebody else is refused with UserError.
 void make_socket_folder(const EmbeddedLayout& layout, const EmbeddedUser& user);
+
+// Postgres names its socket after its TCP port. Where that is another one than kEmbeddedPort, a link with the usual name
+// leads to it. Without TCP Postgres replaces the link by its socket itself.
+void link_socket(const EmbeddedLayout& layout, int port);
 
 // A folder as a child of `user` can name it: by its path or, when a folder above is closed to that user
 // (/root, a private temporary folder), through a descriptor that the child inherits.

@@ -42,13 +42,12 @@ EmbeddedSettings embedded_settings(std::uint64_t memory_bytes, std::uint64_t dis
 }
 
 // Statements are logged without their parameters and errors without their details: both hold content.
-std::string settings_file(const EmbeddedSettings& settings) {
+std::string settings_file(const EmbeddedSettings& settings, std::string_view tcp) {
   return fmt::format(
       R"(# Written by todoke at each start; changes are lost. Put your own settings into postgresql.conf,
 # below the line that includes this file.
 
-listen_addresses = ''
-max_connections = 200
+{}max_connections = 200
 password_encryption = 'scram-sha-256'
 
 shared_buffers = {}MB
@@ -77,7 +76,7 @@ log_error_verbosity = terse
 log_lock_waits = on
 log_startup_progress_interval = 5s
 )",
-      settings.shared_buffers_mb, settings.effective_cache_size_mb, settings.maintenance_work_mem_mb,
+      tcp, settings.shared_buffers_mb, settings.effective_cache_size_mb, settings.maintenance_work_mem_mb,
       settings.max_wal_size_mb);
 }
 

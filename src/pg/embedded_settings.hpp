@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace todoke::pg {
 
@@ -15,7 +16,7 @@ struct EmbeddedSettings {
 
 EmbeddedSettings embedded_settings(std::uint64_t memory_bytes, std::uint64_t disk_free_bytes);
 
-// The file todoke.conf, which postgresql.conf includes.
-std::string settings_file(const EmbeddedSettings& settings);
+// The file todoke.conf, which postgresql.conf includes. `tcp` is what tcp_settings() says (embedded_tcp.hpp).
+std::string settings_file(const EmbeddedSettings& settings, std::string_view tcp);
 
 }  // namespace todoke::pg

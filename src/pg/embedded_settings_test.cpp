@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "pg/embedded_tcp.hpp"
+
 namespace todoke::pg {
 namespace {
 
@@ -39,7 +41,7 @@ TEST(EmbeddedSettings, AnEmptyMachineStillGivesValidSettings) {
 }
 
 TEST(EmbeddedSettings, TheFileKeepsDataSafeAndTheServerOffTheNetwork) {
-  const auto file = settings_file(embedded_settings(8 * kGb, 20 * kGb));
+  const auto file = settings_file(embedded_settings(8 * kGb, 20 * kGb), tcp_settings(std::nullopt));
   for (const char* line : {"\nlisten_addresses = ''\n", "\nfsync = on\n", "\nfull_page_writes = on\n",
                            "\nshared_buffers = 1024MB\n", "\nmax_wal_size = 2048MB\n",
                            "\nmaintenance_work_mem = 256MB\n", "\nlog_parameter_max_length = 0\n"}) {

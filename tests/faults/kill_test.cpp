@@ -12,6 +12,7 @@
 
 #include "faults/publisher.hpp"
 #include "faults/rig.hpp"
+#include "faults/subscriber.hpp"
 
 namespace todoke::test {
 namespace {
@@ -19,14 +20,14 @@ namespace {
 using testing::IsEmpty;
 
 constexpr std::size_t kPublishers = 4;
+constexpr std::size_t kEventsEach = 1'000;
+// The moment of a fault: before so many OKs, of the 4,000.
+constexpr std::size_t kLatest = 2'500;
 
-// The moment of a fault: after so many OKs.
 class Moments {
  public:
   Moments() { std::cout << "seed " << seed_ << "\n"; }
-  std::size_t between(std::size_t first, std::size_t last) {
-    return std::uniform_int_distribution<std::size_t>(first, last)(engine_);
-  }
+  std::size_t next() { return std::uniform_int_distribution<std::size_t>(1, kLatest)(engine_); }
 
  private:
   std::random_device::result_type seed_ = std::random_device()();
@@ -63,8 +64,8 @@ TEST_F(Killed, ARelayThatIsKilledHasStoredWhatItAcknowledged) {
   for (int round = 0; round < kRounds; ++round) {
     RelayProcess relay(folder.path());
     if (round > 0) expect_all_there();
-    Load load(relay.public_address(), kPublishers, 1'500);
-    load.wait_until_accepted(moments.between(1, 4'000));
+    Load load(relay.public_address(), kPublishers, kEventsEach);
+    load.wait_until_accepted(moments.next());
     relay.process().kill(SIGKILL);
     relay.process().wait();
     const auto outcome = load.finish();
@@ -80,8 +81,8 @@ TEST_F(Killed, ARelayThatIsKilledHasStoredWhatItAcknowledged) {
 TEST_F(Killed, ARelayThatIsStoppedHasStoredWhatItAcknowledged) {
   {
     RelayProcess relay(folder.path());
-    Load load(relay.public_address(), kPublishers, 1'500);
-    load.wait_until_accepted(moments.between(1, 3'000));
+    Load load(relay.public_address(), kPublishers, kEventsEach);
+    load.wait_until_accepted(moments.next());
     relay.process().kill(SIGTERM);
     EXPECT_EQ(relay.process().wait().code, 0);
     const auto outcome = load.finish();
@@ -95,6 +96,7 @@ TEST_F(Killed, ARelayThatIsStoppedHasStoredWhatItAcknowledged) {
 
 TEST_F(Killed, ADatabaseThatIsKilledCostsNoEventAndNoRestartOfTheRelay) {
   RelayProcess relay(folder.path());
+  LiveSubscriber subscriber(relay.url(), R"({"#t":["kukuri:global"],"limit":0})");
   const auto writer = [&] {
     return static_cast<pid_t>(std::stoi(Database(conninfo_of(folder.path()))
                                             .value("SELECT pid FROM pg_stat_activity "
@@ -107,8 +109,8 @@ TEST_F(Killed, ADatabaseThatIsKilledCostsNoEventAndNoRestartOfTheRelay) {
   };
   for (const auto& [name, victim] : victims) {
     SCOPED_TRACE(name);
-    Load load(relay.public_address(), kPublishers, 1'500);
-    load.wait_until_accepted(moments.between(1, 3'000));
+    Load load(relay.public_address(), kPublishers, kEventsEach);
+    load.wait_until_accepted(moments.next());
     const auto pid = victim();
     ASSERT_GT(pid, 1);
     ASSERT_EQ(::kill(pid, SIGKILL), 0);
@@ -118,6 +120,15 @@ TEST_F(Killed, ADatabaseThatIsKilledCostsNoEventAndNoRestartOfTheRelay) {
     accepted.insert(outcome.accepted.begin(), outcome.accepted.end());
     expect_serves(relay);
     expect_all_there();
+    const auto last = make_notes(1).front();
+    ASSERT_TRUE(NostrClient(relay.url()).publish(last).accepted);
+    subscriber.wait_for(last.id().hex());
+    Database database(conninfo_of(folder.path()));
+    auto delivered = subscriber.ids();
+    std::sort(delivered.begin(), delivered.end());
+    const auto stored = stored_ids(database);
+    EXPECT_TRUE(std::equal(delivered.begin(), delivered.end(), stored.begin(), stored.end()))
+        << delivered.size() << " live for " << stored.size() << " stored: not everything was delivered once";
   }
 }
 

@@ -1,5 +1,6 @@
 // Random events and random filters: what the relay has stored, what it sends live and what a naive matcher says
 // must be the same. A failure prints its seed; TODOKE_TEST_SEED=<number> runs that one again.
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <thread>
@@ -17,6 +18,10 @@ constexpr std::size_t kEvents = 160;
 constexpr std::size_t kRequests = 120;
 constexpr std::size_t kLimitDefault = 40;  // low, so that it cuts
 constexpr nostr::Kind kLast = 9'999;       // told apart from all random ones
+
+bool is_in(const std::string& id, const Ids& ids) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
 
 struct Request {
   std::vector<NaiveFilter> filters;
@@ -273,17 +278,22 @@ TEST_P(DifferentialTest, StoredLiveAndNaiveAgree) {
   const auto last = dice.last(kTime + 20);
   publish({last});
 
+  auto effective = naive_effective(taken);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     auto got = live.got(i);
     std::erase(got, last.id);
+    // A version that has been replaced by the time of its delivery may be left out.
+    const auto may_miss = [&](const NaiveEvent& event) {
+      return !is_in(event.id, got) && std::none_of(effective.begin(), effective.end(), [&](const auto& other) {
+        return other.id == event.id;
+      });
+    };
     Ids wanted;
     for (const auto& event : taken) {
-      if (passes_any(event, requests[i].filters)) wanted.push_back(event.id);
+      if (passes_any(event, requests[i].filters) && !may_miss(event)) wanted.push_back(event.id);
     }
     EXPECT_EQ(got, wanted) << requests[i].json();
   }
-
-  auto effective = naive_effective(taken);
   effective.push_back(last);
   compare_stored(requests, effective);
   compare_by_seq(requests, effective, dice);

@@ -1,0 +1,59 @@
+#include "index/document.hpp"
+
+#include <unicode/utf8.h>
+
+#include "index/document_tags.hpp"
+
+namespace todoke::index {
+namespace {
+
+constexpr std::int32_t kLongText = 30023;
+
+// One line that can be shown and stored: control characters, line breaks too, are spaces.
+std::string line(std::string_view text, std::size_t bytes_max) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    out.push_back(byte < 0x20 || byte == 0x7F ? ' ' : c);
+  }
+  if (out.size() > bytes_max) {
+    auto end = bytes_max;
+    while (end > 0 && U8_IS_TRAIL(static_cast<std::uint8_t>(out[end]))) --end;
+    out.resize(end);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_public_post(const outbox::LoggedEvent& event) {
+  if (!event.effective || event.non_public || !is_indexed(event.kind)) return false;
+  return !may_have_tag(event.tags_json, "scope") || !read_document_tags(event.tags_json).scoped;
+}
+
+Document document_of(std::string_view event_id, SystemTime ingested_at, const outbox::LoggedEvent& event) {
+  Document document;
+  document.event_id = event_id;
+  document.pubkey = event.pubkey;
+  document.kind = event.kind;
+  document.created_at = event.created_at;
+  document.ingested_at = ingested_at;
+  document.topics = event.topics;
+  TsVectorBuilder tokens;
+  if (event.kind == kLongText) {
+    const auto tags = read_document_tags(event.tags_json);
+    if (tags.title) {
+      document.title = line(*tags.title, kTitleBytesMax);
+      tokens.add(*tags.title, Weight::title);
+    }
+    if (tags.summary) {
+      document.summary = line(*tags.summary, kSummaryBytesMax);
+      tokens.add(*tags.summary, Weight::summary);
+    }
+  }
+  tokens.add(event.content, Weight::body);
+  document.tokens = tokens.build();
+  return document;
+}
+
+}  // namespace todoke::index

@@ -1,0 +1,41 @@
+#include "index/document_tags.hpp"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+namespace todoke::index {
+namespace {
+
+namespace dom = simdjson::dom;
+
+void take(DocumentTags& tags, std::string_view name, std::string_view value) {
+  if (name == "title" && !tags.title) tags.title = value;
+  if (name == "summary" && !tags.summary) tags.summary = value;
+  if (name == "scope" && value != "public") tags.scoped = true;
+}
+
+}  // namespace
+
+DocumentTags read_document_tags(std::string_view tags_json) {
+  // One for each thread: making one costs more than the tags of an event.
+  thread_local dom::parser parser;
+  DocumentTags tags;
+  dom::array list;
+  if (parser.parse(tags_json.data(), tags_json.size()).get(list) != simdjson::SUCCESS) return tags;
+  for (const auto tag : list) {
+    dom::array values;
+    if (tag.get(values) != simdjson::SUCCESS || values.size() < 2) continue;
+    std::string_view name;
+    std::string_view value;
+    if (values.at(0).get(name) != simdjson::SUCCESS || values.at(1).get(value) != simdjson::SUCCESS) continue;
+    take(tags, name, value);
+  }
+  return tags;
+}
+
+// An escaped name would be missed: the relay stores tags in canonical form, and no letter is escaped there.
+bool may_have_tag(std::string_view tags_json, std::string_view name) {
+  return tags_json.find(fmt::format("\"{}\"", name)) != std::string_view::npos;
+}
+
+}  // namespace todoke::index

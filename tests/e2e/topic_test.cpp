@@ -1,0 +1,86 @@
+// `todoke topic` beside a running node, and what its relay makes of it.
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/nostr_client.hpp"
+#include "harness/todoke_process.hpp"
+#include "nostr/texts.hpp"
+
+namespace todoke::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr auto* kBitcoin = "kukuri:6a54d8878560a94315b9b702f62f989ee2e1ee75a8b04e5b5d372e9877f27eb3";
+
+class Topic : public testing::Test {
+ protected:
+  Exit topic(std::vector<std::string> words) {
+    std::vector<std::string> command{todoke_binary(), "topic"};
+    command.insert(command.end(), words.begin(), words.end());
+    command.insert(command.end(), {"--data_dir", folder.path().string()});
+    return run_command(command);
+  }
+
+  TempFolder folder;
+};
+
+TEST_F(Topic, AnIdIsComputedWithoutANode) {
+  EXPECT_THAT(topic({"id", "  BITCOIN "}).out, HasSubstr(kBitcoin));
+  EXPECT_THAT(topic({"id", "kukuri:global"}).out,
+              HasSubstr("gossip      6040b66666984ed2b45873182432d1c1378f8430cfc1ecb718f61468b6c60b1b"));
+  const auto both = topic({"id", "Bitcoin", "--topics.mapping", "both"}).out;
+  EXPECT_THAT(both, HasSubstr(kBitcoin));
+  EXPECT_THAT(both, HasSubstr("mapping     v2"));
+}
+
+TEST_F(Topic, WrongUseIsExplained) {
+  EXPECT_EQ(topic({}).code, 2);
+  EXPECT_EQ(topic({"enable"}).code, 2);
+  EXPECT_THAT(topic({"frobnicate", "x"}).err, HasSubstr("say list, enable, disable, id or show"));
+}
+
+TEST_F(Topic, ARunningRelayTakesATopicAsSoonAsItIsEnabledAndNoLonger) {
+  TodokeUp node(folder.path(), {"--limits.rates", "off"});
+  node.wait_ready();
+  NostrClient client("ws://" + node.public_address() + "/relay");
+  const auto key = nostr::SecretKey::generate();
+  const auto event = note(key, "hello", {{"t", kBitcoin}});
+  EXPECT_EQ(client.publish(event).text, "restricted: topic not enabled");
+
+  EXPECT_THAT(topic({"enable", "Bitcoin"}).out, HasSubstr(std::string("enabled ") + kBitcoin));
+  wait_until("the relay to take the topic", [&] { return client.publish(event).accepted; });
+  const auto shown = topic({"show", "Bitcoin"}).out;
+  EXPECT_THAT(shown, HasSubstr("enabled     yes, as the operator decided (pinned)"));
+  EXPECT_THAT(shown, HasSubstr("events      1\n"));
+  EXPECT_THAT(topic({"list"}).out, HasSubstr(kBitcoin));
+
+  ASSERT_EQ(client.request("s", R"({"#t":[")" + std::string(kBitcoin) + R"("]})").closed, "");
+  EXPECT_EQ(topic({"disable", "Bitcoin"}).code, 0);
+  EXPECT_EQ(client.receive(), R"(["CLOSED","s","restricted: topic not enabled"])");
+}
+
+TEST_F(Topic, APolicyIsCheckedBeforeItIsTaken) {
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  EXPECT_THAT(topic({"enable", "Nostr", "--policy", R"({"retention_day":1})"}).err,
+              HasSubstr("unknown key retention_day"));
+  EXPECT_THAT(topic({"enable", "Nostr", "--policy", "nonsense"}).err, HasSubstr("--policy"));
+  EXPECT_EQ(topic({"enable", "Nostr", "--policy", R"({"retention_days":90,"priority":"low"})"}).code, 0);
+  EXPECT_THAT(topic({"show", "Nostr"}).out, HasSubstr(R"("retention_days": 90)"));
+}
+
+TEST(Docs, EveryTextOfTheRelayIsListed) {
+  std::ifstream file(std::string(TODOKE_DOCS) + "/relay.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const auto& reason : nostr::all_reasons()) {
+    EXPECT_THAT(page.str(), HasSubstr('`' + std::string(reason.text) + '`'));
+  }
+}
+
+}  // namespace
+}  // namespace todoke::test
