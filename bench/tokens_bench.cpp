@@ -74,7 +74,7 @@ class Pairs {
     const auto normal = index::normal_text(text);
     Tokens tokens;
     for (const auto& token : index::tokens_of(normal)) {
-      if (all || token.kind != index::TokenKind::single || token.run_begins) {
+      if (all || token.kind != index::TokenKind::last) {
         tokens.emplace_back(index::text_of(token, normal));
       }
     }

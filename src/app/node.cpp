@@ -177,6 +177,7 @@ class Node {
                     pool_options(config_, database_).connect,
                     log_,
                     pressure_,
+                    nullptr,
                     board_,
                     registry_,
                     tracer_,

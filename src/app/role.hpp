@@ -16,6 +16,7 @@
 #include "net/router.hpp"
 #include "outbox/log_signal.hpp"
 #include "outbox/pressure.hpp"
+#include "outbox/search_port.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 
@@ -31,6 +32,7 @@ struct NodeParts {
   pg::ConnectOptions database;  // for who needs a connection of its own
   outbox::LogSignal& log;
   const outbox::Pressure& pressure;
+  std::shared_ptr<outbox::SearchPort> search;
   HealthBoard& health;
   metrics::Registry& metrics;
   Tracer& tracer;

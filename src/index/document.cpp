@@ -1,5 +1,6 @@
 #include "index/document.hpp"
 
+#include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
 #include "index/document_tags.hpp"
@@ -12,14 +13,17 @@ constexpr std::int32_t kLongText = 30023;
 // One line that can be shown and stored: control characters, line breaks too, are spaces.
 std::string line(std::string_view text, std::size_t bytes_max) {
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    out.push_back(byte < 0x20 || byte == 0x7F ? ' ' : c);
-  }
-  if (out.size() > bytes_max) {
-    auto end = bytes_max;
-    while (end > 0 && U8_IS_TRAIL(static_cast<std::uint8_t>(out[end]))) --end;
-    out.resize(end);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
+  for (std::size_t at = 0; at < text.size();) {
+    const auto start = at;
+    UChar32 c = 0;
+    U8_NEXT(bytes, at, text.size(), c);
+    if (out.size() + (at - start) > bytes_max) break;
+    if (c < 0 || u_charType(c) == U_CONTROL_CHAR) {
+      out.push_back(' ');
+    } else {
+      out.append(text.substr(start, at - start));
+    }
   }
   return out;
 }

@@ -36,6 +36,12 @@ SELECT (SELECT max(event_id) FROM looked_at), (SELECT count(*) FROM looked_at), 
 
 -- ---------------------------------------------------------------------------------------------- rebuild
 
+-- name: lock_rebuild
+SELECT pg_advisory_lock(128021775215465);
+
+-- name: unlock_rebuild
+SELECT pg_advisory_unlock(128021775215465);
+
 -- name: begin_rebuild
 SELECT cn_search.begin_rebuild();
 
@@ -44,10 +50,11 @@ SELECT cn_search.begin_rebuild();
 SELECT coalesce(sum(c.reltuples) FILTER (WHERE c.reltuples > 0), 0)::bigint
 FROM pg_partition_tree('cn_relay.events') t JOIN pg_class c ON c.oid = t.relid WHERE t.isleaf;
 
--- The next $2 events after the id $1, with those that are no documents among them: the last id tells where to go on.
+-- The next $2 events after the id $1. Those that become no documents are among them, without their text: so the work of a
+-- page is bounded, and the last id tells where to go on.
 -- name: read_events
-SELECT e.event_id, e.pubkey, e.kind, e.created_at, e.ingested_at, e.topics, e.non_public,
-  CASE WHEN k.wanted THEN e.tags::text ELSE '' END, CASE WHEN k.wanted THEN e.content ELSE '' END, k.wanted
+SELECT e.event_id, e.pubkey, e.kind, e.created_at, e.ingested_at, e.topics,
+  CASE WHEN k.wanted THEN e.tags::text END, CASE WHEN k.wanted THEN e.content END, k.wanted
 FROM cn_relay.events e CROSS JOIN LATERAL (
   SELECT e.kind = ANY ($3::integer[]) AND NOT e.non_public AND e.deleted_at IS NULL AND e.superseded_at IS NULL
     AND (e.expires_at IS NULL OR e.expires_at > now()) AS wanted) k

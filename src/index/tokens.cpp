@@ -89,18 +89,16 @@ class Scanner {
         in_word_ = true;
         break;
       case Class::run:
-        if (in_run_) add(last_start_, end, TokenKind::pair, last_begins_);
-        last_begins_ = !in_run_;
+        if (in_run_) add(last_start_, end, TokenKind::pair);
+        alone_ = !in_run_;
         in_run_ = true;
         last_start_ = start;
         last_end_ = end;
         break;
       case Class::symbol:
-        add(start, end, TokenKind::symbol, false);
+        add(start, end, TokenKind::symbol);
         break;
       case Class::separator:
-        separated_ = true;
-        break;
       case Class::ignored:
         break;
     }
@@ -109,20 +107,19 @@ class Scanner {
   void end_word(std::size_t end) {
     if (!in_word_) return;
     in_word_ = false;
-    add(word_start_, cut(normal_, word_start_, end), TokenKind::word, false);
+    add(word_start_, cut(normal_, word_start_, end), TokenKind::word);
   }
 
   void end_run() {
     if (!in_run_) return;
     in_run_ = false;
-    add(last_start_, last_end_, TokenKind::single, last_begins_);
+    add(last_start_, last_end_, alone_ ? TokenKind::single : TokenKind::last);
   }
 
-  void add(std::size_t start, std::size_t end, TokenKind kind, bool run_begins) {
+  void add(std::size_t start, std::size_t end, TokenKind kind) {
     if (tokens_.size() >= count_max_) return;
     tokens_.push_back({static_cast<std::uint32_t>(start), static_cast<std::uint16_t>(end - start),
-                       static_cast<std::uint16_t>(tokens_.size() + 1), kind, run_begins, !separated_});
-    separated_ = false;
+                       static_cast<std::uint16_t>(tokens_.size() + 1), kind});
   }
 
   std::string_view normal_;
@@ -133,8 +130,7 @@ class Scanner {
   bool in_run_ = false;
   std::size_t last_start_ = 0;  // the character of the run that begins the next token
   std::size_t last_end_ = 0;
-  bool last_begins_ = false;
-  bool separated_ = true;
+  bool alone_ = false;          // it is the first of its run
 };
 
 }  // namespace

@@ -31,17 +31,16 @@ std::string normal_text(std::string_view text);
 enum class TokenKind : std::uint8_t {
   word,
   pair,    // two characters of a run
-  single,  // the last character of a run, or the only one
+  last,    // the last character of a run
+  single,  // a run of one character
   symbol,  // an emoji
 };
 
 struct Token {
   std::uint32_t offset;  // in the normalised text
   std::uint16_t size;
-  std::uint16_t position;  // from 1; a character of a run takes one, like a word
+  std::uint16_t position;  // from 1, without gaps
   TokenKind kind;
-  bool run_begins;  // of pair and single: the first character of its run
-  bool follows;     // nothing separates it from the token before
 };
 
 // The tokens of a text that is normalised already, in order; at most `count_max`.

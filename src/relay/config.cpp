@@ -26,6 +26,7 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kPastMax.spec,
       &keys::kDifficultyMin.spec,
       &keys::kQueryTimeout.spec,
+      &keys::kSearch.spec,
       &keys::kCompression.spec,
       &keys::kPingInterval.spec,
       &keys::kIdleTimeout.spec,
@@ -45,6 +46,11 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kAuthTimeout.spec,
   };
   return kKeys;
+}
+
+bool search_is_on(const Config& config) {
+  const auto& search = config.get(keys::kSearch);
+  return search == "on" || (search == "auto" && config.get(keys::kTopicPolicy) == "open");
 }
 
 }  // namespace todoke::relay

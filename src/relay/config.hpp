@@ -174,6 +174,13 @@ inline constexpr Key<std::chrono::milliseconds> kQueryTimeout{{
     .min = 10,
     .max = 300'000,
 }};
+inline constexpr Key<std::string> kSearch{{
+    .name = "relay.search",
+    .type = KeyType::choice,
+    .fallback = "auto",
+    .meaning = "Whether a filter may have `search` (NIP-50). auto: on with relay.topic_policy = open, off with topics.",
+    .choices = "auto|on|off",
+}};
 inline constexpr Key<std::string> kCompression{{
     .name = "relay.compression",
     .type = KeyType::choice,
@@ -319,5 +326,7 @@ inline constexpr Key<std::chrono::milliseconds> kAuthTimeout{{
 namespace todoke::relay {
 
 std::span<const KeySpec* const> config_keys();
+
+bool search_is_on(const Config& config);
 
 }  // namespace todoke::relay

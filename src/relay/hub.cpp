@@ -109,6 +109,8 @@ void Hub::run_task(Task<void> task) {
 
 bool Hub::answer_from_memory(Peer& peer, Subscription& subscription) {
   if (options_.policy != nostr::TopicPolicy::topics) return false;
+  // Some that got their OK are not in memory yet: who asks for them must find them.
+  if (!batches_.empty()) return false;
   const auto now = seconds_of(clock_.now());
   ReadResult result;
   for (const auto& filter : subscription.filters) {
@@ -145,7 +147,9 @@ void Hub::fill_cache(const Subscription& subscription) {
   if (options_.policy != nostr::TopicPolicy::topics) return;
   for (const auto& filter : subscription.filters) {
     const auto* topics = filter.tag('t');
-    if (topics == nullptr || topics->values().size() != 1 || filter.seq_after || filter.ids) continue;
+    if (topics == nullptr || topics->values().size() != 1 || filter.seq_after || filter.ids || filter.search) {
+      continue;
+    }
     const auto& topic = topics->values().front();
     if (!cache_.wants(topic)) continue;
     run_task(fill_window(topic, cache_.begin_fill(topic)));
@@ -221,9 +225,7 @@ void Hub::count(SubscriberPtr subscriber, nostr::CountMessage request) {
   asio::post(executor_, [this, subscriber = std::move(subscriber), request = std::move(request)]() mutable {
     auto& peer = peer_of(subscriber);
     if (peer.counts >= options_.reads_max) {
-      subscriber->deliver({text_frame(
-          nostr::closed_message(request.sub.text(), text_of(nostr::Reason::too_many_subscriptions)))});
-      return;
+      return refuse(peer, request.sub.text(), nostr::Reason::too_many_subscriptions);
     }
     ++peer.counts;
     run_task(read_count(std::move(subscriber), std::move(request), peer.viewer));
@@ -241,12 +243,15 @@ Task<void> Hub::read_count(SubscriberPtr subscriber, nostr::CountMessage request
     failure = std::current_exception();
   }
   metrics_.query_seconds.observe(std::chrono::duration<double>(clock_.steady() - began).count());
+  if (failure) log::warning("live", "a count failed", {{"error", describe(failure)}});
+  auto* peer = find_peer(*subscriber);
+  if (peer == nullptr) co_return;
+  --peer->counts;
   if (failure) {
-    log::warning("live", "a count failed", {{"error", describe(failure)}});
-    reply = nostr::closed_message(request.sub.text(), text_of(reason_of(failure)));
+    refuse(*peer, request.sub.text(), reason_of(failure));
+  } else {
+    subscriber->deliver({text_frame(reply)});
   }
-  if (auto* peer = find_peer(*subscriber)) --peer->counts;
-  subscriber->deliver({text_frame(reply)});
 }
 
 void Hub::close(SubscriberPtr subscriber, std::string sub) {

@@ -71,7 +71,10 @@ std::string information_document(const Config& config, std::string_view version)
   member_unless_empty(json, "contact", config.get(keys::kContact));
   json.member("software", "todoke").member("version", version);
   json.key("supported_nips").begin_array();
-  for (const auto nip : kNips) json.value(nip);
+  for (const auto nip : kNips) {
+    json.value(nip);
+    if (nip == 45 && search_is_on(config)) json.value(50);
+  }
   json.end_array();
   write_limitation(json, config);
   write_topics(json, config);

@@ -132,6 +132,20 @@ class FilterRead {
     }
   }
 
+  // Those of `ids` that pass, in their order.
+  Task<bool> ranked(const Hexes& ids, std::size_t limit, std::vector<LiveEventPtr>& found, Deadline deadline) {
+    const auto rows = co_await connection_.query(sql::kEventsById, {ids}, deadline);
+    std::unordered_map<std::string, LiveEventPtr> events;
+    for (const auto& row : rows) events.emplace(row.get<std::string>(0), read_event(row));
+    const auto first = found.size();
+    for (const auto& id : ids) {
+      if (const auto event = events.find(id); event != events.end()) take(event->second, found);
+    }
+    const bool more = found.size() - first > limit;
+    if (more) found.resize(first + limit);
+    co_return more;
+  }
+
   // The same in the order of the log, after `after`.
   Task<bool> by_seq(nostr::TopicPolicy policy, nostr::Seq after, std::size_t limit,
                     std::vector<LiveEventPtr>& found, Deadline deadline) {
@@ -222,6 +236,12 @@ void keep_each_once(std::vector<LiveEventPtr>& events) {
   events.erase(std::unique(events.begin(), events.end(), same), events.end());
 }
 
+// The same where they are not sorted.
+void keep_first_of_each(std::vector<LiveEventPtr>& events) {
+  std::unordered_set<nostr::EventId> seen;
+  std::erase_if(events, [&](const auto& live) { return !seen.insert(live->event->id()).second; });
+}
+
 void sort_by_seq(std::vector<LiveEventPtr>& events) {
   std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) { return a->seq < b->seq; });
 }
@@ -254,6 +274,24 @@ std::size_t Reader::limit_of(const Filter& filter) const {
   return std::min<std::size_t>(filter.limit.value_or(static_cast<std::uint32_t>(limits_.limit_default)), limits_.limit_max);
 }
 
+// What the index finds, matched like everything else; more than `limit` are asked for because some may have lost their
+// effect.
+Task<bool> Reader::read_search(pg::Connection& connection, const Filter& filter, ReadContext context,
+                               std::vector<LiveEventPtr>& found, Deadline deadline) {
+  const auto limit = limit_of(filter);
+  outbox::SearchRequest request;
+  request.text = *filter.search;
+  if (const auto* topics = filter.tag('t')) request.topics = topics->values();
+  request.kinds = kinds_of(filter);
+  request.authors = authors_of(filter);
+  request.since = filter.since;
+  request.until = filter.until;
+  request.limit = limit + 1;
+  const auto ids = co_await search_->find(std::move(request), deadline);
+  FilterRead read(connection, filter, {}, context.viewer, context.now, context.head);
+  co_return co_await read.ranked(ids, limit, found, deadline);
+}
+
 Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer, Deadline deadline) {
   const auto lease = co_await pool_.acquire(deadline);
   ReadResult result;
@@ -266,6 +304,12 @@ Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer,
     auto plan = plan_read(filter, policy_);
     const auto limit = limit_of(filter);
     if (plan.path == Path::nothing) continue;
+    if (filter.search) {
+      const ReadContext context{viewer, now, result.head};
+      const bool more = co_await read_search(*lease, filter, context, result.events, deadline);
+      result.more = result.more || more;
+      continue;
+    }
     FilterRead read(*lease, filter, std::move(plan), viewer, now, result.head);
     if (by_seq) {
       const bool more = co_await read.by_seq(policy_, *filter.seq_after, limit, result.events, deadline);
@@ -276,12 +320,17 @@ Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer,
       result.more = result.more || more;
     }
   }
-  if (by_seq) {
+  const bool is_ranked =
+      std::any_of(filters.begin(), filters.end(), [](const Filter& filter) { return filter.search.has_value(); });
+  if (is_ranked) {
+    keep_first_of_each(result.events);
+  } else if (by_seq) {
     sort_by_seq(result.events);
+    keep_each_once(result.events);
   } else {
     sort_newest_first(result.events);
+    keep_each_once(result.events);
   }
-  keep_each_once(result.events);
   if (by_seq) {
     std::erase_if(result.events, [&](const auto& live) { return live->seq > complete_until; });
   }

@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "nostr/filter.hpp"
 #include "nostr/rules.hpp"
+#include "outbox/search_port.hpp"
 #include "pg/pool.hpp"
 #include "relay/incoming.hpp"
 
@@ -47,10 +48,12 @@ bool cut_at_bytes(std::vector<LiveEventPtr>& events, std::size_t bytes_max);
 
 class Reader {
  public:
-  Reader(pg::Pool& pool, const Clock& clock, nostr::TopicPolicy policy, ReadLimits limits)
-      : pool_(pool), clock_(clock), policy_(policy), limits_(limits) {}
+  // `search` may be null: then no filter may ask for it.
+  Reader(pg::Pool& pool, const Clock& clock, nostr::TopicPolicy policy, ReadLimits limits, outbox::SearchPort* search)
+      : pool_(pool), clock_(clock), policy_(policy), limits_(limits), search_(search) {}
 
-  // Throws what the pool and the connection throw.
+  // Throws what the pool and the connection throw. A filter with `search` gives its events in the order of their rank;
+  // then no filter of the REQ is sorted with the others.
   Task<ReadResult> read(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline);
   Task<std::uint64_t> count(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline);
   // The newest `events_max` events of a topic that are in effect, whoever may see them.
@@ -60,10 +63,19 @@ class Reader {
   [[nodiscard]] std::size_t limit_of(const nostr::Filter& filter) const;
 
  private:
+  struct ReadContext {
+    Viewer viewer;
+    std::chrono::sys_seconds now;
+    nostr::Seq head;
+  };
+  Task<bool> read_search(pg::Connection& connection, const nostr::Filter& filter, ReadContext context,
+                         std::vector<LiveEventPtr>& found, Deadline deadline);
+
   pg::Pool& pool_;
   const Clock& clock_;
   nostr::TopicPolicy policy_;
   ReadLimits limits_;
+  outbox::SearchPort* search_;
 };
 
 // Indexes that only a plain relay needs (policy open): made when it starts, once.

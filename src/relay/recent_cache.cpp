@@ -85,7 +85,9 @@ std::optional<RecentCache::Answer> RecentCache::find(const nostr::Filter& filter
                                                      const Viewer& viewer, std::chrono::sys_seconds now,
                                                      nostr::Seq head) {
   const auto* topics = filter.tag('t');
-  if (topics == nullptr || topics->values().size() != 1 || filter.seq_after || filter.ids) return std::nullopt;
+  if (topics == nullptr || topics->values().size() != 1 || filter.seq_after || filter.ids || filter.search) {
+    return std::nullopt;
+  }
   const auto found = windows_.find(topics->values().front());
   if (found == windows_.end() || !found->second.filled) return std::nullopt;
   const auto& window = found->second;

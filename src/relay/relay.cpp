@@ -148,10 +148,11 @@ class Relay {
  public:
   explicit Relay(RelayParts& parts)
       : rules_(rules_from(parts.config)),
+        search_(parts.search),
         metrics_(parts.metrics),
         duplicates_(parts.metrics),
         topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
-        reader_(parts.pool, parts.clock, rules_.policy, read_limits_from(parts.config)),
+        reader_(parts.pool, parts.clock, rules_.policy, read_limits_from(parts.config), parts.search.get()),
         hub_(parts.executor, hub_options_from(parts.config, rules_.policy), reader_, parts.pool, parts.listener,
              topics_, known_, parts.log, parts.clock, metrics_),
         writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
@@ -172,7 +173,7 @@ class Relay {
         connection_rate_("connection", per_minute(parts.config.get(keys::kConnectionsPerMinute)),
                          rates_on(parts.config), parts.clock, parts.metrics),
         services_{parts.clock,  rules_,       message_limits_from(parts.config),
-                  auth_from(parts.config), authority_of(parts.config.get(keys::kPublicUrl)),
+                  auth_from(parts.config), search_on(parts), authority_of(parts.config.get(keys::kPublicUrl)),
                   parts.pressure, topics_,    known_,       duplicates_,
                   metrics_,     writer_,      hub_,
                   ephemeral_,   event_rate_,  req_rate_,
@@ -209,9 +210,12 @@ class Relay {
     sessions_.push_back(session);
   }
 
+  static bool search_on(const RelayParts& parts) { return parts.search != nullptr && search_is_on(parts.config); }
+
   static bool rates_on(const Config& config) { return config.get(net::keys::kRates) == "on"; }
 
   nostr::RuleSettings rules_;
+  std::shared_ptr<outbox::SearchPort> search_;
   RelayMetrics metrics_;
   KnownIds known_;
   DedupeCounts duplicates_;

@@ -9,6 +9,7 @@
 #include "net/router.hpp"
 #include "outbox/log_signal.hpp"
 #include "outbox/pressure.hpp"
+#include "outbox/search_port.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 
@@ -23,6 +24,7 @@ struct RelayParts {
   pg::ConnectOptions database;
   outbox::LogSignal& log;
   const outbox::Pressure& pressure;
+  std::shared_ptr<outbox::SearchPort> search;  // null: there is no index
   metrics::Registry& metrics;
   net::Router& router;  // the public one
   std::string_view version;

@@ -36,6 +36,7 @@ struct SessionServices {
   nostr::RuleSettings rules;
   nostr::MessageLimits limits;
   AuthSettings auth;
+  bool search = false;  // NIP-50
   std::string public_host;
   const outbox::Pressure& pressure;
   TopicBook& topics;

@@ -41,6 +41,10 @@ bool is_low_priority(const std::vector<std::string>& topics, const TopicSet& set
   return std::all_of(topics.begin(), topics.end(), [&](const auto& topic) { return set.is_low_priority(topic); });
 }
 
+bool asks_for_search(const std::vector<nostr::Filter>& filters) {
+  return std::any_of(filters.begin(), filters.end(), [](const auto& filter) { return filter.search.has_value(); });
+}
+
 Reason reason_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::newer_version: return Reason::newer_version_stored;
@@ -85,7 +89,11 @@ void Session::on_message(net::WsOpcode opcode, std::string_view payload) {
       services_.metrics.received_ws.add();
       services_.metrics.rejected.with({std::string(label_of(refusal.reason))}).add();
     }
-    send(refusal.reply());
+    if (refusal.answer == nostr::MessageRefusal::Answer::closed) {
+      end_subscription(refusal.subject, refusal.reason);
+    } else {
+      send(refusal.reply());
+    }
     return bad_message();
   }
   bad_messages_ = 0;
@@ -100,6 +108,13 @@ void Session::end(std::string_view why) {
   if (!connection_) return;
   send(nostr::notice_message(why));
   connection_->close(kPolicyViolation, why);
+}
+
+// To a client CLOSED means that nothing is open by that name; so also a refused REQ ends the subscription whose
+// place it would have taken.
+void Session::end_subscription(const std::string& sub, Reason reason) {
+  services_.hub.close(self(), sub);
+  send(nostr::closed_message(sub, text_of(reason)));
 }
 
 void Session::send(std::string_view text) {
@@ -193,9 +208,7 @@ void Session::settle(const nostr::EventId& id, Outcome outcome) {
 
 std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters) const {
   if (must_authenticate()) return Reason::auth_required;
-  if (std::any_of(filters.begin(), filters.end(), [](const auto& filter) { return filter.search.has_value(); })) {
-    return Reason::search_unsupported;
-  }
+  if (!services_.search && asks_for_search(filters)) return Reason::search_unsupported;
   if (services_.rules.policy == nostr::TopicPolicy::open) return std::nullopt;
   const auto topics = services_.topics.topics();
   for (const auto& filter : filters) {
@@ -213,17 +226,16 @@ void Session::handle(nostr::ReqMessage message) {
   auto refusal = services_.req_rate.take(rate_key()).allowed ? refusal_of(message.filters)
                                                               : std::optional(Reason::rate_limited);
   if (!refusal) return services_.hub.open(self(), std::move(message));
-  // A refused REQ also ends the subscription whose place it would have taken.
-  services_.hub.close(self(), sub);
-  send(nostr::closed_message(sub, text_of(*refusal)));
+  end_subscription(sub, *refusal);
 }
 
 void Session::handle(nostr::CountMessage message) {
   const auto& sub = message.sub.text();
   auto refusal = services_.req_rate.take(rate_key()).allowed ? refusal_of(message.filters)
                                                               : std::optional(Reason::rate_limited);
+  if (!refusal && asks_for_search(message.filters)) refusal = Reason::search_unsupported;
   if (!refusal) return services_.hub.count(self(), std::move(message));
-  send(nostr::closed_message(sub, text_of(*refusal)));
+  end_subscription(sub, *refusal);
 }
 
 void Session::handle(nostr::CloseMessage message) {

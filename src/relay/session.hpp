@@ -49,6 +49,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void settle(const nostr::EventId& id, Outcome outcome);
   void store(Incoming incoming);
   void bad_message();
+  void end_subscription(const std::string& sub, nostr::Reason reason);
   void end(std::string_view why);
 
   [[nodiscard]] std::optional<nostr::Reason> refusal_of(const std::vector<nostr::Filter>& filters) const;

@@ -36,6 +36,7 @@ constexpr std::string_view kEverything = "*";
 }  // namespace
 
 std::vector<std::string> index_keys(const nostr::Filter& filter) {
+  if (filter.search) return {};  // ranked among what is stored; what comes has no rank yet
   std::vector<std::string> best{std::string(kEverything)};
   auto best_weight = static_cast<std::size_t>(-1);
   const auto offer = [&](std::size_t size, std::size_t weight, const auto& make_keys) {

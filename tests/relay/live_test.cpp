@@ -107,15 +107,18 @@ TEST_P(LiveTest, RequestWithTheSameIdTakesThePlaceOfTheOldOne) {
   EXPECT_EQ(live_until(subscriber, "s", wanted), hexes_of({wanted}));
 }
 
-TEST_P(LiveTest, RefusedRequestEndsTheOneWhosePlaceItWouldHaveTaken) {
-  for (const auto* filter : {R"({"kinds":[1]})", R"({"#t":["kukuri:global"],"foo":1})", R"({"#t":["kukuri:global"],"limit":-1})"}) {
+TEST_P(LiveTest, ClosedMeansThatNothingIsOpenByThatName) {
+  const std::string refused[] = {R"(["REQ","s",{"kinds":[1]}])", R"(["REQ","s",{"foo":1}])", R"(["REQ","s"])",
+                                 R"(["COUNT","s",{"kinds":[1]}])", R"(["COUNT","s",{"foo":1}])"};
+  for (const auto& message : refused) {
     subscriber.request("s", kGlobal);
     subscriber.request("other", kGlobal);
-    EXPECT_NE(subscriber.request("s", filter).closed, "") << filter;
-    const auto event = global_note(alice, filter);
+    subscriber.send(message);
+    EXPECT_THAT(subscriber.receive(), StartsWith(R"(["CLOSED","s",)"));
+    const auto event = global_note(alice, message);
     store(event);
-    EXPECT_EQ(subscriber.receive(), fmt::format(R"(["EVENT","other",{}])", event.json())) << filter;
-    EXPECT_EQ(rig.metric("todoke_ws_subscriptions"), 1) << filter;
+    EXPECT_EQ(subscriber.receive(), fmt::format(R"(["EVENT","other",{}])", event.json())) << message;
+    EXPECT_EQ(rig.metric("todoke_ws_subscriptions"), 1) << message;
   }
 }
 
@@ -209,7 +212,10 @@ TEST_F(TwoRelaysTest, WhatOneHasStoredTheOtherKnows) {
   store_at(at_a, version);
   EXPECT_EQ(at_b.publish(event).text, "duplicate: already stored");
   EXPECT_EQ(at_b.publish(global_note(alice, "v1", {}, 10002, kTime)).text, "duplicate: newer version stored");
-  store_at(at_b, deletion_of(alice, {{"e", hex_of(event)}}));
+  at_a.request("s", kGlobal);
+  const auto request = deletion_of(alice, {{"e", hex_of(event)}});
+  store_at(at_b, request);
+  EXPECT_EQ(at_a.live("s"), request.json());
   EXPECT_EQ(at_a.publish(event).text, "blocked: deleted by author");
   EXPECT_THAT(at_a.stored(by_id(event)).ids, IsEmpty());
 }

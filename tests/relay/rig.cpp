@@ -69,7 +69,7 @@ struct RelayRig::Parts {
     supervisor.add(server, true);
     supervisor.add(listener);
     relay::RelayParts parts{config,   clock,  main.executor(), pool, *listener, connect_options(*options.database),
-                            log,      pressure, registry, *router, "0.0.0-test"};
+                            log,      pressure, nullptr, registry, *router, "0.0.0-test"};
     for (auto& service : relay::build_relay(std::move(parts))) supervisor.add(std::move(service));
     main.run(supervisor.start());
   }
