@@ -1,6 +1,6 @@
-// Which waiting events may share a batch. The parts of one SQL statement can't see each other, so a batch must
-// hold no two events of which one could change what becomes of the other: the same id, two versions of a key, a
-// deletion request and its target, two requests for one target.
+// Which waiting events may share a batch. The parts of one SQL statement can't see each other, so a batch
+// must hold no two events of which one could change what becomes of the other: the same id, two versions of a
+// key, a deletion request and its target, two requests for one target.
 //
 // Pure. Events that conflict with an earlier one, taken or left, stay in the queue in their order; so taking
 // batches until the queue is empty has the effect of taking the events one by one.
@@ -14,8 +14,8 @@
 
 namespace todoke::relay {
 
-// Takes at most `events_max` events out of the queue. Looks at four times as many at most: behind a long run of
-// conflicts a batch is smaller. Never empty unless the queue is.
+// Takes at most `events_max` events out of the queue. Looks at four times as many at most: behind a long run
+// of conflicts a batch is smaller. Never empty unless the queue is.
 std::vector<Incoming> take_batch(std::deque<Incoming>& queue, std::size_t events_max);
 
 }  // namespace todoke::relay

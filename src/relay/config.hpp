@@ -15,8 +15,9 @@ inline constexpr Key<std::string> kTopicPolicy{{
     .name = "relay.topic_policy",
     .type = KeyType::choice,
     .fallback = "topics",
-    .meaning = "topics: an event must have a `t` tag with a topic id, and a REQ must ask for `#t`. open: a plain "
-               "Nostr relay.",
+    .meaning =
+        "topics: an event must have a `t` tag with a topic id, and a REQ must ask for `#t`. open: a plain "
+        "Nostr relay.",
     .choices = "topics|open",
 }};
 inline constexpr Key<std::string> kAcceptTopics{{
@@ -43,8 +44,9 @@ inline constexpr Key<std::string> kMapping{{
     .name = "topics.mapping",
     .type = KeyType::choice,
     .fallback = "v1",
-    .meaning = "Which mapping from a topic name to its id `todoke topic` uses. both: during a migration, a name "
-               "stands for its ids by v1 and v2.",
+    .meaning =
+        "Which mapping from a topic name to its id `todoke topic` uses. both: during a migration, a name "
+        "stands for its ids by v1 and v2.",
     .choices = "v1|v2|both",
 }};
 inline constexpr Key<std::int64_t> kTopicsMax{{
@@ -79,8 +81,9 @@ inline constexpr Key<std::string> kPubkey{{
 inline constexpr Key<std::string> kPublicUrl{{
     .name = "relay.public_url",
     .type = KeyType::text,
-    .meaning = "The address by which clients know the relay, such as wss://relay.example.org. NIP-42 answers must "
-               "name it, or the host that the client connected to.",
+    .meaning =
+        "The address by which clients know the relay, such as wss://relay.example.org. NIP-42 answers must "
+        "name it, or the host that the client connected to.",
 }};
 inline constexpr Key<std::int64_t> kMessageBytesMax{{
     .name = "relay.message_bytes_max",
@@ -134,8 +137,9 @@ inline constexpr Key<std::int64_t> kLimitMax{{
     .name = "relay.limit_max",
     .type = KeyType::integer,
     .fallback = "5000",
-    .meaning = "Largest limit of a filter; a larger one counts as this. A REQ ends at 2 MiB of stored events in "
-               "any case.",
+    .meaning =
+        "Largest limit of a filter; a larger one counts as this. A REQ ends at 2 MiB of stored events in "
+        "any case.",
     .min = 1,
     .max = 100'000,
 }};
@@ -178,7 +182,8 @@ inline constexpr Key<std::string> kSearch{{
     .name = "relay.search",
     .type = KeyType::choice,
     .fallback = "auto",
-    .meaning = "Whether a filter may have `search` (NIP-50). auto: on with relay.topic_policy = open, off with topics.",
+    .meaning = "Whether a filter may have `search` (NIP-50). auto: on with relay.topic_policy = open, off "
+               "with topics.",
     .choices = "auto|on|off",
 }};
 inline constexpr Key<std::string> kCompression{{
@@ -291,7 +296,8 @@ inline constexpr Key<std::string> kAuthMode{{
     .name = "auth.mode",
     .type = KeyType::choice,
     .fallback = "off",
-    .meaning = "required: from auth.enforce_at on, clients must authenticate (NIP-42) before EVENT, REQ and COUNT.",
+    .meaning =
+        "required: from auth.enforce_at on, clients must authenticate (NIP-42) before EVENT, REQ and COUNT.",
     .choices = "off|required",
 }};
 inline constexpr Key<std::int64_t> kEnforceAt{{

@@ -6,9 +6,10 @@ namespace todoke::relay {
 
 DedupeCounts::DedupeCounts(metrics::Registry& registry, std::size_t ids_max)
     : ids_max_(ids_max),
-      dropped_(registry.counter("todoke_dedupe_counts_dropped_total",
-                                "Duplicates that are missing in event_dedupe.seen_count: too many were waiting "
-                                "to be written.")) {}
+      dropped_(
+          registry.counter("todoke_dedupe_counts_dropped_total",
+                           "Duplicates that are missing in event_dedupe.seen_count: too many were waiting "
+                           "to be written.")) {}
 
 bool DedupeCounts::hit(const nostr::EventId& id, SystemTime at) {
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
-// How often events came again, counted in memory and written to event_dedupe now and then: a duplicate costs no
-// write of its own. Thread-safe. Bounded: when `ids_max` different ids wait, further ones are dropped and
+// How often events came again, counted in memory and written to event_dedupe now and then: a duplicate costs
+// no write of its own. Thread-safe. Bounded: when `ids_max` different ids wait, further ones are dropped and
 // counted.
 #pragma once
 

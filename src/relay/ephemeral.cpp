@@ -26,7 +26,7 @@ LiveEventPtr live_of(const Incoming& incoming) {
       LiveEvent{incoming.event, nostr::Seq{0}, incoming.expires_at, incoming.non_public, {}});
 }
 
-EphemeralExchange::EphemeralExchange(Executor executor, pg::Pool& pool, pg::Listener& listener,
+EphemeralExchange::EphemeralExchange(const Executor& executor, pg::Pool& pool, pg::Listener& listener,
                                      const Clock& clock, RelayMetrics& metrics, Deliver deliver)
     : pool_(pool),
       listener_(listener),
@@ -137,9 +137,12 @@ void EphemeralExchange::deliver_foreign(pg::ByteView json) {
   const auto expires_at = nostr::expiry_of(*event);
   const auto scope = nostr::scope_of(*event);
   if (!expires_at || !scope) return;
-  deliver_(std::make_shared<const LiveEvent>(
-      LiveEvent{std::make_shared<const nostr::Event>(std::move(*event)), nostr::Seq{0}, *expires_at,
-                *scope == nostr::Scope::non_public, {}}));
+  deliver_(
+      std::make_shared<const LiveEvent>(LiveEvent{std::make_shared<const nostr::Event>(std::move(*event)),
+                                                  nostr::Seq{0},
+                                                  *expires_at,
+                                                  *scope == nostr::Scope::non_public,
+                                                  {}}));
 }
 
 }  // namespace todoke::relay

@@ -1,8 +1,9 @@
-// Takes ephemeral events to the subscribers of every relay of this database: at once to those of this one, and
-// through an unlogged table, which is emptied within seconds, to the others. Each id goes out once on each relay,
-// however often and wherever it was sent. Nothing is promised to who is not there.
+// Takes ephemeral events to the subscribers of every relay of this database: at once to those of this one,
+// and through an unlogged table, which is emptied within seconds, to the others. Each id goes out once on
+// each relay, however often and wherever it was sent. Nothing is promised to who is not there.
 //
-// Bounded: `waiting_max` events on their way to the table; what comes beyond stays on this relay and is counted.
+// Bounded: `waiting_max` events on their way to the table; what comes beyond stays on this relay and is
+// counted.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ class EphemeralExchange final : public Service {
   using Deliver = std::function<void(LiveEventPtr)>;
   static constexpr std::size_t kWaitingMax = 2'000;
 
-  EphemeralExchange(Executor executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock,
+  EphemeralExchange(const Executor& executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock,
                     RelayMetrics& metrics, Deliver deliver);
 
   // From anywhere. False: it was sent before.

@@ -42,8 +42,9 @@ nostr::Reason reason_of(const std::exception_ptr& failure) {
 
 }  // namespace
 
-Hub::Hub(Executor executor, HubOptions options, Reader& reader, pg::Pool& pool, pg::Listener& listener,
-         TopicBook& topics, KnownIds& known, outbox::LogSignal& log, const Clock& clock, RelayMetrics& metrics)
+Hub::Hub(const Executor& executor, HubOptions options, Reader& reader, pg::Pool& pool, pg::Listener& listener,
+         TopicBook& topics, KnownIds& known, outbox::LogSignal& log, const Clock& clock,
+         RelayMetrics& metrics)
     : executor_(executor),
       options_(options),
       reader_(reader),
@@ -85,7 +86,8 @@ void Hub::open_now(const SubscriberPtr& subscriber, nostr::ReqMessage request) {
   const auto sub = request.sub.text();
   remove(peer, sub);
   if (peer.subscriptions.size() >= options_.subscriptions_max) {
-    subscriber->deliver({text_frame(nostr::closed_message(sub, text_of(nostr::Reason::too_many_subscriptions)))});
+    subscriber->deliver(
+        {text_frame(nostr::closed_message(sub, text_of(nostr::Reason::too_many_subscriptions)))});
     return;
   }
   auto subscription = std::make_shared<Subscription>(peer, std::move(request), clock_.steady());
@@ -147,7 +149,8 @@ void Hub::fill_cache(const Subscription& subscription) {
   if (options_.policy != nostr::TopicPolicy::topics) return;
   for (const auto& filter : subscription.filters) {
     const auto* topics = filter.tag('t');
-    if (topics == nullptr || topics->values().size() != 1 || filter.seq_after || filter.ids || filter.search) {
+    if (topics == nullptr || topics->values().size() != 1 || filter.seq_after || filter.ids ||
+        filter.search) {
       continue;
     }
     const auto& topic = topics->values().front();
@@ -159,7 +162,8 @@ void Hub::fill_cache(const Subscription& subscription) {
 Task<void> Hub::fill_window(std::string topic, std::uint64_t number) {
   std::exception_ptr failure;
   try {
-    auto newest = co_await reader_.recent(topic, cache_.events_max(), Deadline::after(options_.query_timeout));
+    auto newest =
+        co_await reader_.recent(topic, cache_.events_max(), Deadline::after(options_.query_timeout));
     cache_.fill(topic, number, std::move(newest));
   } catch (...) {
     failure = std::current_exception();
@@ -237,7 +241,8 @@ Task<void> Hub::read_count(SubscriberPtr subscriber, nostr::CountMessage request
   std::string reply;
   std::exception_ptr failure;
   try {
-    const auto found = co_await reader_.count(request.filters, viewer, Deadline::after(options_.query_timeout));
+    const auto found =
+        co_await reader_.count(request.filters, viewer, Deadline::after(options_.query_timeout));
     reply = nostr::count_message(request.sub, found);
   } catch (...) {
     failure = std::current_exception();
@@ -261,9 +266,8 @@ void Hub::close(SubscriberPtr subscriber, std::string sub) {
 }
 
 void Hub::authenticated(SubscriberPtr subscriber) {
-  asio::post(executor_, [this, subscriber = std::move(subscriber)] {
-    peer_of(subscriber).viewer.authenticated = true;
-  });
+  asio::post(executor_,
+             [this, subscriber = std::move(subscriber)] { peer_of(subscriber).viewer.authenticated = true; });
 }
 
 void Hub::leave(SubscriberPtr subscriber) {
@@ -329,7 +333,8 @@ void Hub::dispatch(const LiveEventPtr& live, Frames& frames) {
     if (!is_visible(*live, peer.viewer, now)) return;
     if (!subscription.live && !is_ephemeral) {
       subscription.waiting.push_back(live);
-      if (subscription.waiting.size() > options_.waiting_max) overflowed.emplace_back(&peer, subscription.sub.text());
+      if (subscription.waiting.size() > options_.waiting_max)
+        overflowed.emplace_back(&peer, subscription.sub.text());
       return;
     }
     if (!is_ephemeral && live->seq <= subscription.after) return;

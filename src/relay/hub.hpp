@@ -1,9 +1,10 @@
-// Subscriptions and live delivery. Follows the log: the rows that this relay's writer has appended come straight
-// from it, those of other relays are fetched. Every event goes out in the order of seq, once to a subscription.
+// Subscriptions and live delivery. Follows the log: the rows that this relay's writer has appended come
+// straight from it, those of other relays are fetched. Every event goes out in the order of seq, once to a
+// subscription.
 //
-// A subscription is registered first and then reads its stored events together with the log's head; what comes
-// meanwhile waits, and goes out after the stored ones if its seq is greater than that head. No gap, no duplicate.
-// An event that is no longer in effect when it is about to be sent is left out.
+// A subscription is registered first and then reads its stored events together with the log's head; what
+// comes meanwhile waits, and goes out after the stored ones if its seq is greater than that head. No gap, no
+// duplicate. An event that is no longer in effect when it is about to be sent is left out.
 //
 // Everything happens on one executor; the methods that are marked so may be called from anywhere.
 //
@@ -41,7 +42,8 @@ class Subscriber {
  public:
   virtual ~Subscriber() = default;
   virtual void deliver(std::vector<net::FramePtr> frames) = 0;
-  // Stored events and what ends them. The connection calls Hub::page_done when there is room for another page.
+  // Stored events and what ends them. The connection calls Hub::page_done when there is room for another
+  // page.
   virtual void deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) = 0;
 };
 using SubscriberPtr = std::shared_ptr<Subscriber>;
@@ -58,7 +60,7 @@ struct HubOptions {
 
 class Hub final : public Service {
  public:
-  Hub(Executor executor, HubOptions options, Reader& reader, pg::Pool& pool, pg::Listener& listener,
+  Hub(const Executor& executor, HubOptions options, Reader& reader, pg::Pool& pool, pg::Listener& listener,
       TopicBook& topics, KnownIds& known, outbox::LogSignal& log, const Clock& clock, RelayMetrics& metrics);
   ~Hub() override;
 
@@ -107,7 +109,7 @@ class Hub final : public Service {
   void refuse(Peer& peer, const std::string& sub, nostr::Reason reason);
   void read_ended(const SubscriberPtr& subscriber);
 
-  void apply(Batch batch);
+  void apply(const Batch& batch);
   void apply_gone(const Gone& gone);
   void apply_stored(const LiveEventPtr& live, Frames& frames);
   void dispatch(const LiveEventPtr& live, Frames& frames);
@@ -134,10 +136,10 @@ class Hub final : public Service {
 
   nostr::Seq head_;
   std::deque<Batch> batches_;
-  bool busy_ = false;      // a catch_up is under way: batches wait their turn
-  bool told_ = true;       // others may have written
-  nostr::Seq own_head_;    // the last row of this relay's writer
-  nostr::Seq notified_;    // and how far others were told of them
+  bool busy_ = false;    // a catch_up is under way: batches wait their turn
+  bool told_ = true;     // others may have written
+  nostr::Seq own_head_;  // the last row of this relay's writer
+  nostr::Seq notified_;  // and how far others were told of them
   Signal wake_;
   std::size_t tasks_ = 0;
   Signal idle_;

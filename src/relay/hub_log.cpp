@@ -32,13 +32,13 @@ void Hub::appended(const Appended& log, std::vector<LiveEventPtr> stored) {
   wake_.set();
   if (busy_ || log.head_before > head_) return;
   while (!batches_.empty() && batches_.front().log.head_before <= head_) {
-    auto batch = std::move(batches_.front());
+    const auto batch = std::move(batches_.front());
     batches_.pop_front();
-    apply(std::move(batch));
+    apply(batch);
   }
 }
 
-void Hub::apply(Batch batch) {
+void Hub::apply(const Batch& batch) {
   for (const auto& gone : batch.log.gone) apply_gone(gone);
   Frames frames;
   const auto lag = std::chrono::duration<double>(clock_.steady() - batch.log.committed_at).count();
@@ -122,9 +122,9 @@ Task<void> Hub::catch_up() {
   for (;;) {
     while (!batches_.empty()) {
       if (batches_.front().log.head_before > head_) co_await follow(batches_.front().log.head_before);
-      auto batch = std::move(batches_.front());
+      const auto batch = std::move(batches_.front());
       batches_.pop_front();
-      apply(std::move(batch));
+      apply(batch);
     }
     if (!told_) co_return;
     told_ = false;

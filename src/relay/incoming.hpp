@@ -37,9 +37,9 @@ struct Incoming {
   std::vector<std::string> topics;  // those it is accepted for, at least one, each once
   std::optional<std::int64_t> expires_at;
   bool non_public = false;
-  bool kept = false;                  // outlives the monthly partitions
-  std::string effective_key;          // empty for events that replace nothing
-  nostr::DeletionTargets targets;     // of a deletion request
+  bool kept = false;                     // outlives the monthly partitions
+  std::string effective_key;             // empty for events that replace nothing
+  nostr::DeletionTargets targets;        // of a deletion request
   std::vector<std::string> target_keys;  // the effective keys of targets.addresses
   SteadyTime queued_at{};
   // Called once, on the writer's executor, after the commit.

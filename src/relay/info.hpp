@@ -1,4 +1,5 @@
-// The relay's information document (NIP-11): what it is, what it supports, and its limits as they are enforced.
+// The relay's information document (NIP-11): what it is, what it supports, and its limits as they are
+// enforced.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // Ids of events that are stored and in effect, the most recent ones: a duplicate is recognised without the
-// database and without checking its signature. Thread-safe; two generations, so that remembering and forgetting
-// cost a hash lookup each. Holds at most 2 * `generation_max` ids.
+// database and without checking its signature. Thread-safe; two generations, so that remembering and
+// forgetting cost a hash lookup each. Holds at most 2 * `generation_max` ids.
 #pragma once
 
 #include <cstddef>

@@ -20,20 +20,24 @@ RelayMetrics::RelayMetrics(metrics::Registry& r)
                                  metrics::seconds_buckets())),
       batch_events(r.histogram("todoke_ingest_batch_events", "Events in a batch.", metrics::size_buckets())),
       queued(r.gauge("todoke_ingest_queued", "Events waiting for a batch.")),
-      paused(r.counter("todoke_ingest_paused_total", "Times that a connection was not read because the queue was full.")),
+      paused(r.counter("todoke_ingest_paused_total",
+                       "Times that a connection was not read because the queue was full.")),
       retries(r.counter("todoke_ingest_retries_total", "Batches that had to be sent again.")),
       dedupe_hits(r.counter("todoke_dedupe_hits_total", "Events that were there already.")),
-      live_lag_seconds(r.histogram("todoke_live_lag_seconds", "From the commit of an event to its live delivery.",
+      live_lag_seconds(r.histogram("todoke_live_lag_seconds",
+                                   "From the commit of an event to its live delivery.",
                                    metrics::seconds_buckets())),
-      live_delivered(r.counter("todoke_live_delivered_total", "Events handed to a subscription as they came.")),
+      live_delivered(
+          r.counter("todoke_live_delivered_total", "Events handed to a subscription as they came.")),
       lock_wait_seconds(r.histogram("todoke_log_lock_wait_seconds", "Waiting for the lock of the log.",
                                     metrics::seconds_buckets())),
       query_seconds(r.histogram("todoke_query_seconds", "From a REQ or COUNT to its last stored event.",
                                 metrics::seconds_buckets())),
       queries_from_memory(r.counter("todoke_query_memory_total", "REQs that were answered from memory.")),
       expired(r.counter("todoke_expired_total", "Events whose expiration was written to the log.")),
-      ephemeral_dropped(r.counter("todoke_ephemeral_dropped_total",
-                                  "Ephemeral events that did not go to the other relays: too many were waiting.")),
+      ephemeral_dropped(
+          r.counter("todoke_ephemeral_dropped_total",
+                    "Ephemeral events that did not go to the other relays: too many were waiting.")),
       log_head(r.gauge("todoke_log_head_seq", "The last row of the log that this relay has seen.")) {}
 
 }  // namespace todoke::relay

@@ -33,8 +33,8 @@ struct ReadPlan {
   bool links_decide = false;
 };
 
-// A product of lists up to this size is looked up pair by pair; beyond it, the one list by index and the other by
-// looking at each row.
+// A product of lists up to this size is looked up pair by pair; beyond it, the one list by index and the
+// other by looking at each row.
 inline constexpr std::size_t kPairsMax = 64;
 
 ReadPlan plan_read(const nostr::Filter& filter, nostr::TopicPolicy policy);

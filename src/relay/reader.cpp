@@ -67,15 +67,23 @@ PageQuery page_query(const Filter& filter, const ReadPlan& plan, const Cursor& c
     case Path::tag:
       params.add(std::string(1, plan.letter)).add(plan.values);
       return {sql::kKeysByTag, std::move(params)};
-    case Path::t: params.add(plan.values); return {sql::kKeysByT, std::move(params)};
-    case Path::author: params.add(authors_of(filter).value()); return {sql::kKeysByAuthor, std::move(params)};
+    case Path::t:
+      params.add(plan.values);
+      return {sql::kKeysByT, std::move(params)};
+    case Path::author:
+      params.add(authors_of(filter).value());
+      return {sql::kKeysByAuthor, std::move(params)};
     case Path::author_kind:
       params.add(authors_of(filter).value()).add(kinds_of(filter).value());
       return {sql::kKeysByAuthorKind, std::move(params)};
-    case Path::kind: params.add(kinds_of(filter).value()); return {sql::kKeysByKind, std::move(params)};
-    case Path::time: return {sql::kKeysByTime, std::move(params)};
+    case Path::kind:
+      params.add(kinds_of(filter).value());
+      return {sql::kKeysByKind, std::move(params)};
+    case Path::time:
+      return {sql::kKeysByTime, std::move(params)};
     case Path::nothing:
-    case Path::ids: break;
+    case Path::ids:
+      break;
   }
   throw std::logic_error("this path has no pages");
 }
@@ -133,7 +141,8 @@ class FilterRead {
   }
 
   // Those of `ids` that pass, in their order.
-  Task<bool> ranked(const Hexes& ids, std::size_t limit, std::vector<LiveEventPtr>& found, Deadline deadline) {
+  Task<bool> ranked(const Hexes& ids, std::size_t limit, std::vector<LiveEventPtr>& found,
+                    Deadline deadline) {
     const auto rows = co_await connection_.query(sql::kEventsById, {ids}, deadline);
     std::unordered_map<std::string, LiveEventPtr> events;
     for (const auto& row : rows) events.emplace(row.get<std::string>(0), read_event(row));
@@ -209,7 +218,8 @@ class FilterRead {
   }
 
   void take(LiveEventPtr live, std::vector<LiveEventPtr>& found) const {
-    if (live->seq > head_ || !is_visible(*live, viewer_, now_) || !nostr::matches(filter_, *live->event)) return;
+    if (live->seq > head_ || !is_visible(*live, viewer_, now_) || !nostr::matches(filter_, *live->event))
+      return;
     found.push_back(std::move(live));
   }
 
@@ -254,7 +264,8 @@ bool is_visible(const LiveEvent& live, const Viewer& viewer, std::chrono::sys_se
 
 void sort_newest_first(std::vector<LiveEventPtr>& events) {
   std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
-    if (a->event->created_at() != b->event->created_at()) return a->event->created_at() > b->event->created_at();
+    if (a->event->created_at() != b->event->created_at())
+      return a->event->created_at() > b->event->created_at();
     return a->event->id() < b->event->id();
   });
 }
@@ -271,11 +282,12 @@ bool cut_at_bytes(std::vector<LiveEventPtr>& events, std::size_t bytes_max) {
 }
 
 std::size_t Reader::limit_of(const Filter& filter) const {
-  return std::min<std::size_t>(filter.limit.value_or(static_cast<std::uint32_t>(limits_.limit_default)), limits_.limit_max);
+  return std::min<std::size_t>(filter.limit.value_or(static_cast<std::uint32_t>(limits_.limit_default)),
+                               limits_.limit_max);
 }
 
-// What the index finds, matched like everything else; more than `limit` are asked for because some may have lost their
-// effect.
+// What the index finds, matched like everything else; more than `limit` are asked for because some may have
+// lost their effect.
 Task<bool> Reader::read_search(pg::Connection& connection, const Filter& filter, ReadContext context,
                                std::vector<LiveEventPtr>& found, Deadline deadline) {
   const auto limit = limit_of(filter);
@@ -313,15 +325,16 @@ Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer,
     FilterRead read(*lease, filter, std::move(plan), viewer, now, result.head);
     if (by_seq) {
       const bool more = co_await read.by_seq(policy_, *filter.seq_after, limit, result.events, deadline);
-      if (more) complete_until = std::min(complete_until, limit == 0 ? *filter.seq_after : result.events.back()->seq);
+      if (more)
+        complete_until = std::min(complete_until, limit == 0 ? *filter.seq_after : result.events.back()->seq);
       result.more = result.more || more;
     } else {
       const bool more = co_await read.newest(limit, result.events, deadline);
       result.more = result.more || more;
     }
   }
-  const bool is_ranked =
-      std::any_of(filters.begin(), filters.end(), [](const Filter& filter) { return filter.search.has_value(); });
+  const bool is_ranked = std::any_of(filters.begin(), filters.end(),
+                                     [](const Filter& filter) { return filter.search.has_value(); });
   if (is_ranked) {
     keep_first_of_each(result.events);
   } else if (by_seq) {

@@ -1,7 +1,7 @@
 // Stored events for REQ and COUNT.
 //
-// The head of the log is read first; what the log named later is left to live delivery. So a result holds exactly
-// what was in effect with a seq up to `head`, less what lost its effect while it was read.
+// The head of the log is read first; what the log named later is left to live delivery. So a result holds
+// exactly what was in effect with a seq up to `head`, less what lost its effect while it was read.
 //
 // Bounded: events and bytes of a result, rows of a page, time (the deadline).
 #pragma once
@@ -49,11 +49,12 @@ bool cut_at_bytes(std::vector<LiveEventPtr>& events, std::size_t bytes_max);
 class Reader {
  public:
   // `search` may be null: then no filter may ask for it.
-  Reader(pg::Pool& pool, const Clock& clock, nostr::TopicPolicy policy, ReadLimits limits, outbox::SearchPort* search)
+  Reader(pg::Pool& pool, const Clock& clock, nostr::TopicPolicy policy, ReadLimits limits,
+         outbox::SearchPort* search)
       : pool_(pool), clock_(clock), policy_(policy), limits_(limits), search_(search) {}
 
-  // Throws what the pool and the connection throw. A filter with `search` gives its events in the order of their rank;
-  // then no filter of the REQ is sorted with the others.
+  // Throws what the pool and the connection throw. A filter with `search` gives its events in the order of
+  // their rank; then no filter of the REQ is sorted with the others.
   Task<ReadResult> read(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline);
   Task<std::uint64_t> count(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline);
   // The newest `events_max` events of a topic that are in effect, whoever may see them.

@@ -1,6 +1,7 @@
 #include "relay/recent_cache.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace todoke::relay {
@@ -8,7 +9,8 @@ namespace {
 
 // Oldest first: the opposite of the order in which events are sent.
 bool is_older(const LiveEventPtr& a, const LiveEventPtr& b) {
-  if (a->event->created_at() != b->event->created_at()) return a->event->created_at() < b->event->created_at();
+  if (a->event->created_at() != b->event->created_at())
+    return a->event->created_at() < b->event->created_at();
   return a->event->id() > b->event->id();
 }
 
@@ -93,15 +95,15 @@ std::optional<RecentCache::Answer> RecentCache::find(const nostr::Filter& filter
   const auto& window = found->second;
   by_use_.splice(by_use_.begin(), by_use_, window.used);
   Answer answer;
-  for (auto at = window.events.rbegin(); at != window.events.rend(); ++at) {
-    const auto& live = **at;
+  for (const auto& entry : window.events | std::views::reverse) {
+    const auto& live = *entry;
     if (filter.since && live.event->created_at() < *filter.since) return answer;
     if (live.seq > head || !is_visible(live, viewer, now) || !nostr::matches(filter, *live.event)) continue;
     if (answer.events.size() == limit) {
       answer.more = true;
       return answer;
     }
-    answer.events.push_back(*at);
+    answer.events.push_back(entry);
   }
   if (window.complete) return answer;
   // Deletions have thinned it out: the next one who asks for the topic fills it anew.

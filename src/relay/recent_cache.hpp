@@ -1,9 +1,9 @@
-// The newest events of busy topics, in memory: most REQs ask for these. A window of a topic holds every event in
-// effect that is newer than its floor; it is filled from the store once and kept up with the log. Not
+// The newest events of busy topics, in memory: most REQs ask for these. A window of a topic holds every event
+// in effect that is newer than its floor; it is filled from the store once and kept up with the log. Not
 // thread-safe.
 //
-// Bounded: `topics_max` windows (the one unused for longest goes), `events_max` events in a window, `bytes_max`
-// of JSON in all.
+// Bounded: `topics_max` windows (the one unused for longest goes), `events_max` events in a window,
+// `bytes_max` of JSON in all.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,8 @@ class RecentCache {
 
   // Whether a window for the topic is worth filling now: it is asked for and not there. begin_fill gives a
   // number, which must be followed by fill or forget with it. The window may be dropped and begun anew
-  // meanwhile: what was read for the first one knows nothing of what went before the second one, and is ignored.
+  // meanwhile: what was read for the first one knows nothing of what went before the second one, and is
+  // ignored.
   bool wants(const std::string& topic) const;
   std::uint64_t begin_fill(const std::string& topic);
   void fill(const std::string& topic, std::uint64_t number, ReadResult newest);
@@ -60,7 +61,7 @@ class RecentCache {
     std::vector<LiveEventPtr> events;  // oldest first
     bool complete = false;             // nothing older exists
     bool filled = false;
-    std::uint64_t number = 0;  // of its begin_fill
+    std::uint64_t number = 0;                 // of its begin_fill
     std::vector<LiveEventPtr> came;           // while it was being filled
     std::unordered_set<nostr::EventId> went;  // likewise
     std::list<std::string>::iterator used;

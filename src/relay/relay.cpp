@@ -153,8 +153,8 @@ class Relay {
         duplicates_(parts.metrics),
         topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
         reader_(parts.pool, parts.clock, rules_.policy, read_limits_from(parts.config), parts.search.get()),
-        hub_(parts.executor, hub_options_from(parts.config, rules_.policy), reader_, parts.pool, parts.listener,
-             topics_, known_, parts.log, parts.clock, metrics_),
+        hub_(parts.executor, hub_options_from(parts.config, rules_.policy), reader_, parts.pool,
+             parts.listener, topics_, known_, parts.log, parts.clock, metrics_),
         writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
                 duplicates_,
                 {[this](const Appended& log, std::vector<LiveEventPtr> stored) {
@@ -168,15 +168,26 @@ class Relay {
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
         event_rate_("event", per_minute(parts.config.get(keys::kEventsPerMinute)), rates_on(parts.config),
                     parts.clock, parts.metrics),
-        req_rate_("req", per_minute(parts.config.get(keys::kReqsPerMinute)), rates_on(parts.config), parts.clock,
-                  parts.metrics),
+        req_rate_("req", per_minute(parts.config.get(keys::kReqsPerMinute)), rates_on(parts.config),
+                  parts.clock, parts.metrics),
         connection_rate_("connection", per_minute(parts.config.get(keys::kConnectionsPerMinute)),
                          rates_on(parts.config), parts.clock, parts.metrics),
-        services_{parts.clock,  rules_,       message_limits_from(parts.config),
-                  auth_from(parts.config), search_on(parts), authority_of(parts.config.get(keys::kPublicUrl)),
-                  parts.pressure, topics_,    known_,       duplicates_,
-                  metrics_,     writer_,      hub_,
-                  ephemeral_,   event_rate_,  req_rate_,
+        services_{parts.clock,
+                  rules_,
+                  message_limits_from(parts.config),
+                  auth_from(parts.config),
+                  search_on(parts),
+                  authority_of(parts.config.get(keys::kPublicUrl)),
+                  parts.pressure,
+                  topics_,
+                  known_,
+                  duplicates_,
+                  metrics_,
+                  writer_,
+                  hub_,
+                  ephemeral_,
+                  event_rate_,
+                  req_rate_,
                   [this](const std::shared_ptr<Session>& session) { remember(session); }} {
     topics_.on_change([this] { hub_.topics_changed(); });
   }
@@ -210,7 +221,9 @@ class Relay {
     sessions_.push_back(session);
   }
 
-  static bool search_on(const RelayParts& parts) { return parts.search != nullptr && search_is_on(parts.config); }
+  static bool search_on(const RelayParts& parts) {
+    return parts.search != nullptr && search_is_on(parts.config);
+  }
 
   static bool rates_on(const Config& config) { return config.get(net::keys::kRates) == "on"; }
 
@@ -237,7 +250,7 @@ namespace {
 // What must be there before the others start, and what has no better place.
 class RelayService final : public Service {
  public:
-  RelayService(Executor executor, pg::Pool& pool, std::shared_ptr<Relay> relay)
+  RelayService(const Executor& executor, pg::Pool& pool, std::shared_ptr<Relay> relay)
       : pool_(pool), relay_(std::move(relay)), stop_asked_(executor) {}
 
   [[nodiscard]] std::string_view name() const override { return "relay"; }
@@ -294,7 +307,8 @@ void add_routes(net::Router& router, const std::shared_ptr<Relay>& relay, const 
   const auto document = std::make_shared<const std::string>(information_document(config, version));
   for (const auto* path : {"/", "/relay"}) {
     router.add_websocket(
-        path, [relay](const net::Request& request) { return relay->accept(request); }, ws_options_from(config));
+        path, [relay](const net::Request& request) { return relay->accept(request); },
+        ws_options_from(config));
     router.add("GET", path, [document, version](net::Request& request) {
       return asks_for_information(request) ? information(document) : greeting(version);
     });

@@ -30,8 +30,8 @@ struct RelayParts {
   std::string_view version;
 };
 
-// Adds the routes `/` and `/relay` (WebSocket and NIP-11) and gives the services in the order in which they are
-// to be started. They own the relay.
+// Adds the routes `/` and `/relay` (WebSocket and NIP-11) and gives the services in the order in which they
+// are to be started. They own the relay.
 std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts);
 
 }  // namespace todoke::relay

@@ -38,20 +38,26 @@ constexpr int kPressureTightens = 3;
 constexpr double kTightenedCost = 4;
 
 bool is_low_priority(const std::vector<std::string>& topics, const TopicSet& set) {
-  return std::all_of(topics.begin(), topics.end(), [&](const auto& topic) { return set.is_low_priority(topic); });
+  return std::all_of(topics.begin(), topics.end(),
+                     [&](const auto& topic) { return set.is_low_priority(topic); });
 }
 
 bool asks_for_search(const std::vector<nostr::Filter>& filters) {
-  return std::any_of(filters.begin(), filters.end(), [](const auto& filter) { return filter.search.has_value(); });
+  return std::any_of(filters.begin(), filters.end(),
+                     [](const auto& filter) { return filter.search.has_value(); });
 }
 
 Reason reason_of(Outcome outcome) {
   switch (outcome) {
-    case Outcome::newer_version: return Reason::newer_version_stored;
-    case Outcome::deleted: return Reason::deleted_by_author;
+    case Outcome::newer_version:
+      return Reason::newer_version_stored;
+    case Outcome::deleted:
+      return Reason::deleted_by_author;
     case Outcome::stored:
-    case Outcome::duplicate: return Reason::already_stored;
-    case Outcome::failed: break;
+    case Outcome::duplicate:
+      return Reason::already_stored;
+    case Outcome::failed:
+      break;
   }
   return Reason::not_stored;
 }
@@ -110,8 +116,8 @@ void Session::end(std::string_view why) {
   connection_->close(kPolicyViolation, why);
 }
 
-// To a client CLOSED means that nothing is open by that name; so also a refused REQ ends the subscription whose
-// place it would have taken.
+// To a client CLOSED means that nothing is open by that name; so also a refused REQ ends the subscription
+// whose place it would have taken.
 void Session::end_subscription(const std::string& sub, Reason reason) {
   services_.hub.close(self(), sub);
   send(nostr::closed_message(sub, text_of(reason)));
@@ -195,14 +201,16 @@ void Session::store(Incoming incoming) {
 
 void Session::settle(const nostr::EventId& id, Outcome outcome) {
   switch (outcome) {
-    case Outcome::stored: return answer(id, true, "");
+    case Outcome::stored:
+      return answer(id, true, "");
     case Outcome::duplicate:
       services_.metrics.dedupe_hits.add();
       services_.duplicates.hit(id, services_.clock.now());
       return answer(id, true, text_of(Reason::already_stored));
     case Outcome::newer_version:
     case Outcome::deleted:
-    case Outcome::failed: return refuse(id, reason_of(outcome));
+    case Outcome::failed:
+      return refuse(id, reason_of(outcome));
   }
 }
 
@@ -224,7 +232,7 @@ std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filt
 void Session::handle(nostr::ReqMessage message) {
   const auto& sub = message.sub.text();
   auto refusal = services_.req_rate.take(rate_key()).allowed ? refusal_of(message.filters)
-                                                              : std::optional(Reason::rate_limited);
+                                                             : std::optional(Reason::rate_limited);
   if (!refusal) return services_.hub.open(self(), std::move(message));
   end_subscription(sub, *refusal);
 }
@@ -232,17 +240,17 @@ void Session::handle(nostr::ReqMessage message) {
 void Session::handle(nostr::CountMessage message) {
   const auto& sub = message.sub.text();
   auto refusal = services_.req_rate.take(rate_key()).allowed ? refusal_of(message.filters)
-                                                              : std::optional(Reason::rate_limited);
+                                                             : std::optional(Reason::rate_limited);
   if (!refusal && asks_for_search(message.filters)) refusal = Reason::search_unsupported;
   if (!refusal) return services_.hub.count(self(), std::move(message));
   end_subscription(sub, *refusal);
 }
 
-void Session::handle(nostr::CloseMessage message) {
+void Session::handle(const nostr::CloseMessage& message) {
   services_.hub.close(self(), message.sub.text());
 }
 
-void Session::handle(nostr::AuthMessage message) {
+void Session::handle(const nostr::AuthMessage& message) {
   const auto& event = message.event;
   const auto broken = nostr::broken_auth(event, challenge_, target_, seconds_of(services_.clock.now()));
   if (broken) return answer(event.id(), false, text_of(*broken));

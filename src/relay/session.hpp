@@ -1,8 +1,8 @@
 // One client on the WebSocket: reads its messages, answers them, and passes on what the hub has for it. Every
 // EVENT gets one OK, every REQ or COUNT that is refused a CLOSED.
 //
-// Lives on the connection's executor. Bounded by the connection's own queues; while the writer's queue is full
-// nothing more is read.
+// Lives on the connection's executor. Bounded by the connection's own queues; while the writer's queue is
+// full nothing more is read.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,8 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void handle(nostr::EventMessage message);
   void handle(nostr::ReqMessage message);
   void handle(nostr::CountMessage message);
-  void handle(nostr::CloseMessage message);
-  void handle(nostr::AuthMessage message);
+  void handle(const nostr::CloseMessage& message);
+  void handle(const nostr::AuthMessage& message);
 
   void send(std::string_view text);
   void answer(const nostr::EventId& id, bool accepted, std::string_view text);

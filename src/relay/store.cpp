@@ -105,8 +105,9 @@ class Columns {
   }
 
   [[nodiscard]] pg::Params params() const {
-    return {ids_,       pubkeys_, kinds_, times_, tags_,   contents_,   sigs_,     expiries_,  raws_,      lifetimes_, sources_,
-            classes_,   keys_,    jsons_, topics_, non_public_, tag_ords_, tag_names_, tag_values_, tag_times_, tag_ids_,  tag_lifetimes_};
+    return {ids_,      pubkeys_,   kinds_,      times_,     tags_,    contents_,     sigs_,   expiries_,
+            raws_,     lifetimes_, sources_,    classes_,   keys_,    jsons_,        topics_, non_public_,
+            tag_ords_, tag_names_, tag_values_, tag_times_, tag_ids_, tag_lifetimes_};
   }
 
  private:
@@ -174,11 +175,16 @@ class Targets {
 
 Outcome outcome_of(std::int32_t verdict) {
   switch (verdict) {
-    case 0: return Outcome::stored;
-    case 1: return Outcome::duplicate;
-    case 2: return Outcome::newer_version;
-    case 3: return Outcome::deleted;
-    default: throw std::logic_error("store_events gave an unknown verdict");
+    case 0:
+      return Outcome::stored;
+    case 1:
+      return Outcome::duplicate;
+    case 2:
+      return Outcome::newer_version;
+    case 3:
+      return Outcome::deleted;
+    default:
+      throw std::logic_error("store_events gave an unknown verdict");
   }
 }
 

@@ -36,13 +36,13 @@ struct StoredBatch {
   Appended log;
 };
 
-// Settings for the connection that runs these: every lookup by index whatever the tables' statistics say, plans
-// made once, and no wait for the log's lock without an end.
+// Settings for the connection that runs these: every lookup by index whatever the tables' statistics say,
+// plans made once, and no wait for the log's lock without an end.
 pg::ConnectOptions writer_options(pg::ConnectOptions options);
 
-// `batch` comes from take_batch. Throws what Connection::run throws; nothing was stored then, except that after
-// CommitOutcomeUnknown it may have been, and the same batch can be stored again: what is there counts as a
-// duplicate.
+// `batch` comes from take_batch. Throws what Connection::run throws; nothing was stored then, except that
+// after CommitOutcomeUnknown it may have been, and the same batch can be stored again: what is there counts
+// as a duplicate.
 Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> batch, Deadline deadline);
 
 // At most `events_max` events whose time is over.

@@ -20,8 +20,8 @@ class SubscriptionIndex;
 
 namespace detail {
 
-// The keys under which a filter stands; one of them is a key of every event that matches it. Empty for a filter
-// that matches nothing.
+// The keys under which a filter stands; one of them is a key of every event that matches it. Empty for a
+// filter that matches nothing.
 std::vector<std::string> index_keys(const nostr::Filter& filter);
 // All keys under which a filter that matches the event could stand.
 std::vector<std::string> event_keys(const nostr::Event& event);
@@ -33,7 +33,8 @@ class SubscriptionIndex {
  public:
   void add(T* subscription, std::span<const nostr::Filter> filters) {
     for (const auto& filter : filters) {
-      for (auto& key : detail::index_keys(filter)) buckets_[std::move(key)].push_back({subscription, &filter});
+      for (auto& key : detail::index_keys(filter))
+        buckets_[std::move(key)].push_back({subscription, &filter});
     }
   }
 

@@ -29,7 +29,7 @@ bool TopicSet::is_low_priority(std::string_view topic) const {
   return found != enabled_.end() && found->second.low_priority;
 }
 
-TopicBook::TopicBook(Executor executor, TopicSettings settings, pg::Pool& pool, pg::Listener& listener,
+TopicBook::TopicBook(const Executor& executor, TopicSettings settings, pg::Pool& pool, pg::Listener& listener,
                      metrics::Registry& registry)
     : settings_(std::move(settings)),
       pool_(pool),
@@ -60,7 +60,8 @@ Task<void> TopicBook::run() {
       failure = std::current_exception();
     }
     if (failure) {
-      log::warning("topics", "the list of topics was not read; the old one holds", {{"error", describe(failure)}});
+      log::warning("topics", "the list of topics was not read; the old one holds",
+                   {{"error", describe(failure)}});
     }
   }
   subscription_ = {};
@@ -73,7 +74,8 @@ Task<void> TopicBook::load() {
   TopicSet::Topics enabled;
   for (const auto& row : rows) {
     if (enabled.size() == static_cast<std::size_t>(settings_.enabled_max)) {
-      log::warning("topics", "more topics are enabled than topics.enabled_max allows: the newest are left out",
+      log::warning("topics",
+                   "more topics are enabled than topics.enabled_max allows: the newest are left out",
                    {{"limit", settings_.enabled_max}});
       break;
     }

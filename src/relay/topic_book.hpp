@@ -1,5 +1,5 @@
-// The topics that the node takes, as node_subscriptions has them. Follows the table: woken by NOTIFY, and by a
-// look every few seconds. Readers get an immutable set and never wait.
+// The topics that the node takes, as node_subscriptions has them. Follows the table: woken by NOTIFY, and by
+// a look every few seconds. Readers get an immutable set and never wait.
 #pragma once
 
 #include <atomic>
@@ -54,7 +54,7 @@ class TopicSet {
 
 class TopicBook final : public Service {
  public:
-  TopicBook(Executor executor, TopicSettings settings, pg::Pool& pool, pg::Listener& listener,
+  TopicBook(const Executor& executor, TopicSettings settings, pg::Pool& pool, pg::Listener& listener,
             metrics::Registry& registry);
 
   // Thread-safe.

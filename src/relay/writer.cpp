@@ -23,8 +23,8 @@ constexpr std::chrono::milliseconds kPartitionsEvery = 10min;
 constexpr std::chrono::milliseconds kHouseMax = 10s;
 constexpr std::int32_t kSweepEventsMax = 200;  // bounds how long the log's lock is held
 
-// A row that no partition takes violates a check that has no name. (The message says more, but in the server's
-// language.)
+// A row that no partition takes violates a check that has no name. (The message says more, but in the
+// server's language.)
 bool is_missing_partition(const pg::Error& error) {
   return error.is_check_violation() && error.constraint().empty();
 }
@@ -57,10 +57,9 @@ bool lacks_partition(const std::exception_ptr& failure) {
 
 }  // namespace
 
-Writer::Writer(Executor executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
+Writer::Writer(const Executor& executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
                DedupeCounts& duplicates, Listeners listeners)
-    : executor_(executor),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       clock_(clock),
       metrics_(metrics),
       duplicates_(duplicates),
@@ -72,21 +71,20 @@ Writer::Writer(Executor executor, WriterOptions options, const Clock& clock, Rel
 Writer::~Writer() = default;
 
 bool Writer::offer(Incoming incoming, const std::function<void()>& on_room) {
-  std::size_t size = 0;
-  bool full = false;
-  {
-    const std::lock_guard lock(mutex_);
-    full = queue_.size() >= options_.queue_events_max;
-    if (!full) {
-      incoming.queued_at = clock_.steady();
-      queue_.push_back(std::move(incoming));
-    }
-    size = queue_.size();
-    if (size >= options_.queue_events_high) waiting_.push_back(on_room);
+  std::unique_lock lock(mutex_);
+  if (queue_.size() >= options_.queue_events_high) waiting_.push_back(on_room);
+  if (queue_.size() >= options_.queue_events_max) {
+    lock.unlock();
+    incoming.on_outcome(Outcome::failed);
+    return false;
   }
-  if (full) incoming.on_outcome(Outcome::failed);
-  if (size == 1) work_.set_from_anywhere();
-  return size < options_.queue_events_high;
+  incoming.queued_at = clock_.steady();
+  const bool has_room = queue_.size() < options_.queue_events_high;
+  const bool was_empty = queue_.empty();
+  queue_.push_back(std::move(incoming));
+  lock.unlock();
+  if (was_empty) work_.set_from_anywhere();
+  return has_room;
 }
 
 Task<void> Writer::connect() {
@@ -205,8 +203,9 @@ void Writer::tell(std::vector<Incoming>& batch, StoredBatch stored) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     auto& incoming = batch[i];
     if (stored.outcomes[i] == Outcome::stored) {
-      live.push_back(std::make_shared<LiveEvent>(LiveEvent{incoming.event, stored.seqs[i], incoming.expires_at,
-                                                           incoming.non_public, std::move(incoming.topics)}));
+      live.push_back(
+          std::make_shared<LiveEvent>(LiveEvent{incoming.event, stored.seqs[i], incoming.expires_at,
+                                                incoming.non_public, std::move(incoming.topics)}));
     }
     incoming.on_outcome(stored.outcomes[i]);
   }

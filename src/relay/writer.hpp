@@ -1,12 +1,12 @@
-// The one writer of a relay: takes events from all connections and commits them in batches, whatever has queued
-// while the last commit was under way. An event's outcome is told after its commit, never before.
+// The one writer of a relay: takes events from all connections and commits them in batches, whatever has
+// queued while the last commit was under way. An event's outcome is told after its commit, never before.
 //
 // Bounded: past `queue_events_high` waiting events readers are asked to pause (offer returns false and
 // `on_room` tells when to go on); past `queue_events_max` events fail at once. An event that could not be
 // stored within `patience` fails. An event that the database refuses fails alone.
 //
-// On the same connection, between two batches, it keeps house: expired events go into the log, duplicates that
-// were counted are written, partitions are made ahead of time.
+// On the same connection, between two batches, it keeps house: expired events go into the log, duplicates
+// that were counted are written, partitions are made ahead of time.
 #pragma once
 
 #include <atomic>
@@ -46,12 +46,12 @@ class Writer final : public Service {
     std::function<void()> restored;
   };
 
-  Writer(Executor executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
+  Writer(const Executor& executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
          DedupeCounts& duplicates, Listeners listeners);
   ~Writer() override;
 
-  // Thread-safe. False: the event is taken, but the caller should stop reading until `on_room` is called (from
-  // any thread, once).
+  // Thread-safe. False: the event is taken, but the caller should stop reading until `on_room` is called
+  // (from any thread, once).
   bool offer(Incoming incoming, const std::function<void()>& on_room);
 
   // Whether it has ever reached the database. From anywhere.
@@ -75,7 +75,6 @@ class Writer final : public Service {
   Task<void> keep_house();
   Task<void> keep_house_now();
 
-  Executor executor_;
   WriterOptions options_;
   const Clock& clock_;
   RelayMetrics& metrics_;
