@@ -16,7 +16,8 @@
 
 namespace todoke::bench {
 
-inline Task<void> start_and_measure(pg::EmbeddedPostgres& server, Task<void> (*measure)(pg::EmbeddedPostgres&)) {
+inline Task<void> start_and_measure(pg::EmbeddedPostgres& server,
+                                    Task<void> (*measure)(pg::EmbeddedPostgres&)) {
   co_await server.start();
   std::exception_ptr failure;
   try {

@@ -1,5 +1,5 @@
-// The log: what its order costs, how soon a consumer gets a row, how fast it catches up. On an embedded Postgres
-// with fsync on.
+// The log: what its order costs, how soon a consumer gets a row, how fast it catches up. On an embedded
+// Postgres with fsync on.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -29,11 +29,14 @@ constexpr std::int64_t kBacklogRows = 1'000'000;
 constexpr pg::Statement kAppend{
     "append",
     "INSERT INTO cn_relay.events_outbox (op, event_id, topic_id, kind, created_at, ingested_at) "
-    "SELECT 'upsert', lpad(i::text, 64, '0'), 'kukuri:global', 1, $2, now() FROM generate_series(1, $1::int) i"};
-constexpr pg::Statement kPage{"page",
-                              "SELECT seq, op, event_id, topic_id, kind, created_at, ingested_at, effective_key, "
-                              "reason FROM cn_relay.events_outbox WHERE seq > $1 ORDER BY seq LIMIT $2"};
-constexpr pg::Statement kPartitions{"partitions", "SELECT cn_relay.ensure_partitions(now() + interval '1 month')"};
+    "SELECT 'upsert', lpad(i::text, 64, '0'), 'kukuri:global', 1, $2, now() FROM generate_series(1, $1::int) "
+    "i"};
+constexpr pg::Statement kPage{
+    "page",
+    "SELECT seq, op, event_id, topic_id, kind, created_at, ingested_at, effective_key, "
+    "reason FROM cn_relay.events_outbox WHERE seq > $1 ORDER BY seq LIMIT $2"};
+constexpr pg::Statement kPartitions{"partitions",
+                                    "SELECT cn_relay.ensure_partitions(now() + interval '1 month')"};
 
 Deadline soon() {
   return Deadline::after(60s);
@@ -116,7 +119,8 @@ double percentile(std::vector<std::int64_t> values, double share) {
 Task<void> append_at(pg::Connection& connection, outbox::LogSignal& log, int per_second) {
   constexpr auto kTick = 10ms;
   const auto rows = std::max(1, per_second / 100);
-  const auto pause = per_second >= 100 ? std::chrono::microseconds(kTick) : std::chrono::microseconds(1s) / per_second;
+  const auto pause =
+      per_second >= 100 ? std::chrono::microseconds(kTick) : std::chrono::microseconds(1s) / per_second;
   const auto until = Clock::now() + kEach;
   for (auto next = Clock::now(); next < until; next += pause) {
     if (next > Clock::now()) co_await sleep_for(next - Clock::now());
@@ -135,8 +139,8 @@ Task<void> price_of_order(const Executor& executor, const std::string& url, pg::
     std::string on = "ALTER TABLE cn_relay.events_outbox ENABLE TRIGGER commit_order";
     co_await connection.execute_script(on, soon());
     co_await connection.query(kPartitions, {}, soon());
-    print(fmt::format("  batches of {:<4} with the lock {:>9.0f}   without {:>9.0f}   {:.2f}x\n", batch, ordered,
-                      unordered, ordered / unordered));
+    print(fmt::format("  batches of {:<4} with the lock {:>9.0f}   without {:>9.0f}   {:.2f}x\n", batch,
+                      ordered, unordered, ordered / unordered));
   }
 }
 
@@ -146,8 +150,8 @@ Task<void> latency(pg::Connection& connection, outbox::LogSignal& log, Idle& con
     consumer.ages.clear();
     co_await append_at(connection, log, per_second);
     co_await sleep_for(500ms);
-    print(fmt::format("  at {:>5}/s   p50 {:>7.2f}   p99 {:>7.2f}\n", per_second, percentile(consumer.ages, 0.5),
-                      percentile(consumer.ages, 0.99)));
+    print(fmt::format("  at {:>5}/s   p50 {:>7.2f}   p99 {:>7.2f}\n", per_second,
+                      percentile(consumer.ages, 0.5), percentile(consumer.ages, 0.99)));
   }
 }
 
@@ -216,8 +220,10 @@ Task<void> measure(pg::EmbeddedPostgres& server) {
     const double took = std::chrono::duration<double>(Clock::now() - began).count();
     const double rate = static_cast<double>(kBacklogRows) / took;
     const double pages = co_await plain_pages(*connection, 0);
-    print(fmt::format("catching up with {} rows\n  consumer {:.0f} rows/s   plain SELECT in pages {:.0f} rows/s   {:.2f}x\n",
-                      kBacklogRows, rate, pages, rate / pages));
+    print(
+        fmt::format("catching up with {} rows\n  consumer {:.0f} rows/s   plain SELECT in pages {:.0f} "
+                    "rows/s   {:.2f}x\n",
+                    kBacklogRows, rate, pages, rate / pages));
     runner.stop();
     co_await ended.wait();
   }

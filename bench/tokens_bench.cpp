@@ -1,31 +1,27 @@
-// How to make tokens of text without spaces: ICU's dictionary words against pairs of characters, on the same posts, whose
-// words are known. For each: what is found (precision and recall for words of two characters, precision for
-// compounds), tokens/s, and rate and size of the table that holds them, as tsvector with positions, tsvector without, and
-// text[].
+// How to make tokens of text without spaces: ICU's dictionary words against pairs of characters, on the same
+// posts, whose words are known. For each: what is found (precision and recall for words of two characters,
+// precision for compounds), tokens/s, and rate and size of the table that holds them, as tsvector with
+// positions, tsvector without, and text[].
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <unistd.h>
-#include <vector>
-
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <fmt/format.h>
 #include <unicode/brkiter.h>
 #include <unicode/unistr.h>
+#include <vector>
 
-#include "base/log.hpp"
+#include <fmt/format.h>
+
+#include "embedded_bench.hpp"
 #include "index/tokens.hpp"
 #include "pg/connection.hpp"
-#include "pg/embedded.hpp"
 #include "search_text/generate.hpp"
 
 namespace todoke::bench {
 namespace {
 
-constexpr std::size_t kPosts = 20'000;
+constexpr std::size_t kPosts = 10'000;
+constexpr std::size_t kNewWords = 200;
 constexpr std::size_t kBatch = 1'000;
 constexpr std::size_t kCharacters = 100;
 constexpr std::uint64_t kSeed = 7;
@@ -126,8 +122,8 @@ struct Sizes {
   double index;
 };
 Task<Sizes> sizes_of_bench(pg::Connection& connection) {
-  constexpr pg::Statement kSizes{
-      "sizes", "SELECT pg_table_size('bench')::float8, pg_indexes_size('bench')::float8"};
+  constexpr pg::Statement kSizes{"sizes",
+                                 "SELECT pg_table_size('bench')::float8, pg_indexes_size('bench')::float8"};
   const auto rows = co_await connection.query(kSizes, {}, soon());
   co_return Sizes{rows.one().get<double>(0), rows.one().get<double>(1)};
 }
@@ -142,8 +138,8 @@ Task<Found> search_all(pg::Connection& connection, const Tokenise& tokenise, Sto
     const auto ids = co_await ids_of(connection, sql);
     found.seconds += seconds_since(began);
     ++found.queries;
-    const auto right = static_cast<double>(
-        std::count_if(ids.begin(), ids.end(), [&](std::size_t id) { return posts[id].words.contains(word); }));
+    const auto right = static_cast<double>(std::count_if(
+        ids.begin(), ids.end(), [&](std::size_t id) { return posts[id].words.contains(word); }));
     const auto relevant = std::count_if(posts.begin(), posts.end(),
                                         [&](const Post& post) { return post.words.contains(word); });
     found.right += right;
@@ -170,8 +166,8 @@ Task<void> measure(pg::Connection& connection, std::string name, Store store, co
                   "CREATE INDEX ON bench USING gin (tokens) WITH (fastupdate = off)",
                   type),
       soon());
-  const auto insert = fmt::format("INSERT INTO bench SELECT i, t::{} FROM unnest($1::bigint[], $2::text[]) AS k (i, t)",
-                                  type);
+  const auto insert = fmt::format(
+      "INSERT INTO bench SELECT i, t::{} FROM unnest($1::bigint[], $2::text[]) AS k (i, t)", type);
   began = std::chrono::steady_clock::now();
   for (std::size_t at = 0; at < posts.size(); at += kBatch) {
     std::vector<std::int64_t> ids;
@@ -188,26 +184,30 @@ Task<void> measure(pg::Connection& connection, std::string name, Store store, co
   const auto sizes = co_await sizes_of_bench(connection);
   const auto count = static_cast<double>(posts.size());
   const auto words = co_await search_all(connection, tokenise, store, posts, generator.two_characters());
+  const auto fresh = co_await search_all(connection, tokenise, store, posts, generator.new_words(kNewWords));
   const auto compounds = co_await search_all(connection, tokenise, store, posts, generator.compounds());
-  std::fputs(
-      fmt::format("{:<32} {:>7.0f} {:>6.1f} {:>8.0f} {:>6.0f} {:>6.0f} {:>7.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>7.2f}\n", name,
-                  count / tokenise_seconds / 1000, static_cast<double>(tokens) / count, count / load_seconds,
-                  sizes.table / count, sizes.index / count, words.precision(),
-                  words.recall(), compounds.precision(), compounds.recall(), 1000 * words.seconds / words.queries)
-          .c_str(),
-      stdout);
+  std::fputs(fmt::format("{:<32} {:>7.0f} {:>6.1f} {:>8.0f} {:>6.0f} {:>6.0f} {:>7.1f} {:>7.1f} {:>7.1f} "
+                         "{:>7.1f} {:>7.2f}\n",
+                         name, count / tokenise_seconds / 1000, static_cast<double>(tokens) / count,
+                         count / load_seconds, sizes.table / count, sizes.index / count, words.precision(),
+                         words.recall(), fresh.recall(), compounds.precision(), compounds.recall(),
+                         1000 * words.seconds / words.queries)
+                 .c_str(),
+             stdout);
 }
 
 Task<void> measure_all(pg::EmbeddedPostgres& server) {
   pg::ConnectOptions options;
   options.url = server.connection_string();
   const auto connection = co_await pg::Connection::connect(options, soon());
-  std::fputs(fmt::format("{:<32} {:>7} {:>6} {:>8} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7}\n", "", "tokens.", "tokens",
-                         "loaded", "table", "index", "2-char", "2-char", "comp.", "comp.", "query")
-                 .c_str(),
-             stdout);
-  std::fputs(fmt::format("{:<32} {:>7} {:>6} {:>8} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7}\n", "", "kposts/s", "/post",
-                         "posts/s", "B/post", "B/post", "prec.%", "recall%", "prec.%", "recall%", "ms")
+  std::fputs(
+      fmt::format("{:<32} {:>7} {:>6} {:>8} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}\n", "", "tokens.",
+                  "tokens", "loaded", "table", "index", "2-char", "2-char", "new", "comp.", "comp.", "query")
+          .c_str(),
+      stdout);
+  std::fputs(fmt::format("{:<32} {:>7} {:>6} {:>8} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}\n", "",
+                         "kposts/s", "/post", "posts/s", "B/post", "B/post", "prec.%", "recall%", "recall%",
+                         "prec.%", "recall%", "ms")
                  .c_str(),
              stdout);
   for (const auto language : {Language::japanese, Language::chinese, Language::korean}) {
@@ -215,47 +215,17 @@ Task<void> measure_all(pg::EmbeddedPostgres& server) {
     std::vector<Post> posts;
     for (std::size_t i = 0; i < kPosts; ++i) posts.push_back(generator.next(kCharacters));
     const auto title = [&](std::string_view what) { return fmt::format("{} {}", name_of(language), what); };
-    co_await measure<DictionaryWords>(*connection, title("words, positions"), Store::positions, generator, posts);
+    co_await measure<DictionaryWords>(*connection, title("words, positions"), Store::positions, generator,
+                                      posts);
     co_await measure<Pairs>(*connection, title("pairs, positions"), Store::positions, generator, posts);
     co_await measure<Pairs>(*connection, title("pairs, no positions"), Store::plain, generator, posts);
     co_await measure<Pairs>(*connection, title("pairs, text[]"), Store::array, generator, posts);
   }
 }
 
-Task<void> start_and_measure(pg::EmbeddedPostgres& server) {
-  co_await server.start();
-  std::exception_ptr failure;
-  try {
-    co_await measure_all(server);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  server.stop();
-  co_await server.run();
-  if (failure) std::rethrow_exception(failure);
-}
-
-int run() {
-  log::configure(log::Level::error, log::Format::human);
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("todoke-bench-{}", getpid());
-  std::exception_ptr failure;
-  {
-    asio::io_context io;
-    pg::EmbeddedConfig config;
-    config.data_dir = folder.string();
-    pg::EmbeddedPostgres server(io.get_executor(), config);
-    asio::co_spawn(io, start_and_measure(server), [&](std::exception_ptr error) { failure = std::move(error); });
-    io.run();
-    wait_for_blocking_calls();
-  }
-  std::filesystem::remove_all(folder);
-  if (failure) std::fputs((describe(failure) + "\n").c_str(), stderr);
-  return failure ? 1 : 0;
-}
-
 }  // namespace
 }  // namespace todoke::bench
 
 int main() {
-  return todoke::bench::run();
+  return todoke::bench::run_on_embedded(todoke::bench::measure_all);
 }

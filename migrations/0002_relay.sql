@@ -385,7 +385,8 @@ BEGIN
          'CREATE TRIGGER commit_order BEFORE INSERT ON cn_relay.%I '
          'FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.lock_log_trigger()') THEN
       INSERT INTO cn_relay.log_partitions (first_seq, end_seq, table_name)
-        VALUES (first, first + width, format('cn_relay.events_outbox_%s', lpad((first / width)::text, 6, '0')));
+        VALUES (first, first + width, format('cn_relay.events_outbox_%s', lpad((first / width)::text, 6, '0')))
+        ON CONFLICT (first_seq) DO UPDATE SET first_at = NULL, last_at = NULL;
       made := made + 1;
     END IF;
   END LOOP;

@@ -1,7 +1,8 @@
-// Text whose words are known: posts made of a vocabulary, so that a search for a word can be told right from wrong.
-// The same seed gives the same posts.
+// Text whose words are known: posts made of a vocabulary, so that a search for a word can be told right from
+// wrong. The same seed gives the same posts.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -29,6 +30,13 @@ class PostGenerator {
   // What is worth searching for: the words of two characters, and the compounds.
   [[nodiscard]] const std::vector<std::string>& two_characters() const { return two_characters_; }
   [[nodiscard]] const std::vector<std::string>& compounds() const { return compounds_; }
+  // By how frequent they are, the most frequent first.
+  [[nodiscard]] const std::vector<std::string>& words() const { return nouns_; }
+  // Words that no dictionary has, of those that were used.
+  [[nodiscard]] std::vector<std::string> new_words(std::size_t count) const {
+    return {new_words_.begin(),
+            new_words_.begin() + static_cast<std::ptrdiff_t>(std::min(count, new_words_.size()))};
+  }
 
  private:
   void add_word(Post& post, const std::string& word) const;
@@ -44,6 +52,7 @@ class PostGenerator {
   std::vector<std::string> verbs_;
   std::vector<std::string> two_characters_;
   std::vector<std::string> compounds_;
+  std::vector<std::string> new_words_;
 };
 
 }  // namespace todoke::bench

@@ -19,7 +19,8 @@ void print_log(const outbox::LogAudit& log) {
   print(fmt::format("log         rows up to seq {}", log.head));
   if (log.dropped_until > 0) print(fmt::format(", those up to {} gone by retention", log.dropped_until));
   print("\n");
-  if (log.purged > 0) print(fmt::format("purged      {} rows whose event was purged since, as it should be\n", log.purged));
+  if (log.purged > 0)
+    print(fmt::format("purged      {} rows whose event was purged since, as it should be\n", log.purged));
   for (const auto seq : log.upserts_without_event) {
     print(fmt::format("LOST        the event of seq {} is missing\n", seq));
   }
@@ -30,18 +31,19 @@ void print_log(const outbox::LogAudit& log) {
 
 void print_consumer(const outbox::ConsumerAudit& consumer) {
   if (!consumer.keeps_record) {
-    print(fmt::format("consumer    {}: at seq {}, keeps no record of what it took\n", consumer.name, consumer.last_seq));
+    print(fmt::format("consumer    {}: at seq {}, keeps no record of what it took\n", consumer.name,
+                      consumer.last_seq));
     return;
   }
-  print(fmt::format("consumer    {}: at seq {}, {} rows recounted{}\n", consumer.name, consumer.last_seq, consumer.rows,
-                    consumer.differences.empty() ? ", all as recorded" : ""));
+  print(fmt::format("consumer    {}: at seq {}, {} rows recounted{}\n", consumer.name, consumer.last_seq,
+                    consumer.rows, consumer.differences.empty() ? ", all as recorded" : ""));
   if (consumer.skipped > 0) {
     print(fmt::format("            {} seqs can't be recounted: a replay or retention has cut their range\n",
                       consumer.skipped));
   }
   for (const auto& range : consumer.differences) {
-    print(fmt::format("DIFFERS     {}: seq {} to {}: the log has {} rows, {}\n", consumer.name, range.from_seq + 1,
-                      range.to_seq, range.in_log,
+    print(fmt::format("DIFFERS     {}: seq {} to {}: the log has {} rows, {}\n", consumer.name,
+                      range.from_seq + 1, range.to_seq, range.in_log,
                       range.recorded < 0 ? std::string("none was recorded")
                                          : fmt::format("{} were recorded", range.recorded)));
   }
@@ -61,7 +63,8 @@ Task<void> run_audit(pg::Connection& connection, bool& clean) {
 
 int run(const Arguments& arguments) {
   bool clean = false;
-  with_migrated_database(load_config(arguments), [&](pg::Connection& connection) { return run_audit(connection, clean); });
+  with_migrated_database(load_config(arguments),
+                         [&](pg::Connection& connection) { return run_audit(connection, clean); });
   return clean ? 0 : 1;
 }
 
@@ -69,7 +72,8 @@ const Registration kRegistered(Command{
     .name = "audit",
     .summary = "recount the log: against the events, and against what consumers recorded",
     .synopsis = "",
-    .details = "Reads the whole log and says which event, row or range of seqs differs; exit code 1 when anything does. "
+    .details = "Reads the whole log and says which event, row or range of seqs differs; exit code 1 when "
+               "anything does. "
                "It can run beside a node.",
     .run = run,
 });

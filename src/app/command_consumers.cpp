@@ -38,12 +38,13 @@ void note(const std::string& text) {
 }
 
 void check_name(const std::string& name) {
-  const bool fits = !name.empty() && name.size() <= kNameBytesMax &&
-                    std::all_of(name.begin(), name.end(), [](char c) {
-                      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-                    });
+  const bool fits =
+      !name.empty() && name.size() <= kNameBytesMax && std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+      });
   if (!fits) {
-    throw UserError(fmt::format("'{}' is no name for a consumer: up to {} of a-z, 0-9, - and _", name, kNameBytesMax));
+    throw UserError(
+        fmt::format("'{}' is no name for a consumer: up to {} of a-z, 0-9, - and _", name, kNameBytesMax));
   }
 }
 
@@ -84,9 +85,10 @@ Task<Standing> standing_of(pg::Connection& connection, std::string name, Deadlin
 void refuse_unfit(const AddOptions& options, const Standing& standing) {
   const auto& name = options.name;
   if (!standing.may_make_roles) {
-    throw UserError(fmt::format("the database user {0} may not make roles: ALTER ROLE \"{0}\" CREATEROLE, as a superuser, "
-                                "lets it",
-                                standing.me));
+    throw UserError(fmt::format(
+        "the database user {0} may not make roles: ALTER ROLE \"{0}\" CREATEROLE, as a superuser, "
+        "lets it",
+        standing.me));
   }
   if (standing.has_offset && standing.was_leased && !standing.has_role) {
     throw UserError(fmt::format("{} is a consumer of the node itself: choose another name", name));
@@ -98,9 +100,10 @@ void refuse_unfit(const AddOptions& options, const Standing& standing) {
     return;
   }
   if (standing.has_role && !standing.has_offset) {
-    throw UserError(fmt::format("the role consumer_{} is there already, of another database of this cluster or of an "
-                                "earlier one: choose another name, or take it over with --renew",
-                                name));
+    throw UserError(
+        fmt::format("the role consumer_{} is there already, of another database of this cluster or of an "
+                    "earlier one: choose another name, or take it over with --renew",
+                    name));
   }
   if (standing.has_role) {
     throw UserError(fmt::format("the consumer {} is there already: --renew gives it a new password", name));
@@ -123,9 +126,10 @@ std::int64_t beginning(const std::string& from, const Standing& standing) {
     throw UserError(fmt::format("--from {}: the log ends at {}", seq, standing.head));
   }
   if (seq < standing.log_floor) {
-    throw UserError(fmt::format("--from {}: rows up to {} have been dropped from the log; begin with --from start and "
-                                "read cn_relay.effective_events first for what was before",
-                                seq, standing.log_floor));
+    throw UserError(
+        fmt::format("--from {}: rows up to {} have been dropped from the log; begin with --from start and "
+                    "read cn_relay.effective_events first for what was before",
+                    seq, standing.log_floor));
   }
   return seq;
 }
@@ -200,10 +204,13 @@ const Registration kRegistered(Command{
     .name = "consumers",
     .summary = "add those who follow the log",
     .synopsis = "add NAME [--mandatory] [--from head|start|SEQ] | add NAME --renew",
-    .details = "add makes a database role that may read the log and the events and write only its own offset, and "
-               "prints a connection string for it; docs/log.md says what to do with it. The password is shown this one "
-               "time.",
-    .options = {{"from", "WHERE", "where a new consumer begins: start (what the log still holds), head, or after a seq"},
+    .details =
+        "add makes a database role that may read the log and the events and write only its own offset, and "
+        "prints a connection string for it; docs/log.md says what to do with it. The password is shown this "
+        "one "
+        "time.",
+    .options = {{"from", "WHERE",
+                 "where a new consumer begins: start (what the log still holds), head, or after a seq"},
                 {"mandatory", "", "retention of the log waits for it, up to log.retention_max"},
                 {"renew", "", "a new password for a consumer that is there"}},
     .words_max = 2,

@@ -20,6 +20,7 @@
 #include "pg/embedded_binaries.hpp"
 #include "pg/embedded_cluster.hpp"
 #include "pg/embedded_config.hpp"
+#include "pg/embedded_tcp.hpp"
 #include "pg/migrations.hpp"
 
 namespace todoke::app {
@@ -123,6 +124,37 @@ void check_file_limit(Report& report, const Config& config) {
   }
 }
 
+void check_log_access(Report& report, const Config& config, const std::filesystem::path& folder,
+                      bool embedded) {
+  const auto& listen = config.get(pg::kLogListen);
+  const auto tcp = pg::embedded_tcp(pg::embedded_config(config, folder));
+  if (!tcp) {
+    report.fail("log.listen", tcp.error().message);
+    return;
+  }
+  if (!*tcp) return;
+  if (!embedded) {
+    report.warn("log.listen",
+                "has no effect: the database is a configured one, which is opened by its own means");
+    return;
+  }
+  const auto& host = (*tcp)->address.host;
+  const bool tls = !(*tcp)->tls_cert.empty();
+  const bool stays_here = host.starts_with("127.") || host == "::1" || host == "localhost";
+  try {
+    if (tls) pg::read_tls_files(**tcp);
+  } catch (const UserError& error) {
+    report.fail("log.listen", error.what());
+    return;
+  }
+  if (!tls && !stays_here) {
+    report.warn("log.listen",
+                listen + ", without TLS: others on the way can read along; set log.tls_cert and log.tls_key");
+  } else {
+    report.ok("log.listen", fmt::format("{}{}, for consumers of the log", listen, tls ? " with TLS" : ""));
+  }
+}
+
 Task<void> check_database(pg::Connection& connection, Report& report) {
   const auto deadline = Deadline::after(kAskLimit);
   check_server_version(connection);
@@ -193,6 +225,7 @@ int run(const Arguments& arguments) {
   check_folder(report, folder);
   check_file_limit(report, config);
   if (database.embedded && config.get(pg::kEmbeddedBinDir).empty()) check_programs(report, config, folder);
+  check_log_access(report, config, folder, database.embedded);
   if (database.embedded && !embedded_is_running(config)) {
     report.note("database", database.shown + ", not running");
   } else {

@@ -60,7 +60,8 @@ Task<void> list(pg::Connection& connection) {
   for (const auto& row : rows) {
     const auto policy = row.get<std::string>(4);
     print(fmt::format("{:<8} {:<6} {:>11}  {}{}\n", yes_no(row.get<bool>(1)), yes_no(row.get<bool>(2)),
-                      row.get<std::int32_t>(3), row.get<std::string>(0), policy == "{}" ? "" : "  " + policy));
+                      row.get<std::int32_t>(3), row.get<std::string>(0),
+                      policy == "{}" ? "" : "  " + policy));
   }
   if (rows.size() == static_cast<std::size_t>(kListedMax)) {
     print(fmt::format("(the first {}; the table cn_relay.node_subscriptions has all)\n", kListedMax));
@@ -74,7 +75,8 @@ Task<void> enable(pg::Connection& connection, const Config& config, std::vector<
     const auto others = co_await connection.query(sql::kEnabledTopics, {id.text()}, deadline);
     const auto limit = config.get(relay::keys::kTopicsMax);
     if (others.one().get<std::int64_t>(0) >= limit) {
-      throw UserError(fmt::format("{} topics are enabled already: raise topics.enabled_max, or disable one", limit));
+      throw UserError(
+          fmt::format("{} topics are enabled already: raise topics.enabled_max, or disable one", limit));
     }
     std::string refused;
     try {
@@ -91,15 +93,15 @@ Task<void> enable(pg::Connection& connection, const Config& config, std::vector<
 
 Task<void> disable(pg::Connection& connection, std::vector<TopicId> ids) {
   for (const auto& id : ids) {
-    const auto rows =
-        co_await connection.query(sql::kDisableTopic, {id.text()}, Deadline::after(kAnswerMax));
+    const auto rows = co_await connection.query(sql::kDisableTopic, {id.text()}, Deadline::after(kAnswerMax));
     if (rows.empty()) {
       print(fmt::format("{} was not enabled\n", id.text()));
       continue;
     }
     const auto subscribers = rows.one().get<std::int32_t>(0);
-    print(fmt::format("disabled {}{}\n", id.text(),
-                      subscribers == 0 ? "" : fmt::format(", held off against its {} subscribers", subscribers)));
+    print(fmt::format(
+        "disabled {}{}\n", id.text(),
+        subscribers == 0 ? "" : fmt::format(", held off against its {} subscribers", subscribers)));
   }
 }
 
@@ -109,7 +111,8 @@ void explain_id(const std::string& text, const TopicId& id) {
   print(fmt::format("gossip      {}\n", to_hex(nostr::gossip_topic_id(id))));
 }
 
-Task<void> show(pg::Connection& connection, const Config& config, std::string text, std::vector<TopicId> ids) {
+Task<void> show(pg::Connection& connection, const Config& config, std::string text,
+                std::vector<TopicId> ids) {
   const auto deadline = Deadline::after(kAnswerMax);
   for (const auto& id : ids) {
     explain_id(text, id);
@@ -157,7 +160,8 @@ int run(const Arguments& arguments) {
   }
   const bool known = words[0] == "enable" || words[0] == "disable" || words[0] == "id" || words[0] == "show";
   if (!known) throw UsageError(fmt::format("topic {}: say list, enable, disable, id or show", words[0]));
-  if (words.size() != 2) throw UsageError(fmt::format("topic {}: name one topic, by its id or its name", words[0]));
+  if (words.size() != 2)
+    throw UsageError(fmt::format("topic {}: name one topic, by its id or its name", words[0]));
   const auto& text = words[1];
   if (words[0] == "id") {
     print_ids(config, text);
@@ -167,11 +171,13 @@ int run(const Arguments& arguments) {
   if (words[0] == "enable") {
     std::optional<std::string> policy;
     if (arguments.has("policy")) policy = arguments.options.at("policy");
-    with_migrated_database(config, [&](pg::Connection& connection) { return enable(connection, config, ids, policy); });
+    with_migrated_database(
+        config, [&](pg::Connection& connection) { return enable(connection, config, ids, policy); });
   } else if (words[0] == "disable") {
     with_migrated_database(config, [&](pg::Connection& connection) { return disable(connection, ids); });
   } else {
-    with_migrated_database(config, [&](pg::Connection& connection) { return show(connection, config, text, ids); });
+    with_migrated_database(config,
+                           [&](pg::Connection& connection) { return show(connection, config, text, ids); });
   }
   return 0;
 }
@@ -180,14 +186,15 @@ const Registration kRegistered(Command{
     .name = "topic",
     .summary = "list, enable, disable and explain the topics that the node takes",
     .synopsis = "list | enable TOPIC [--policy JSON] | disable TOPIC | id NAME | show TOPIC",
-    .details = "TOPIC is a topic id (kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex>, or one of "
-               "topics.reserved) or a name such as Bitcoin, which stands for its id. A running relay sees a "
-               "change at once.\n\n"
-               "A topic that was enabled here is pinned: it stays enabled whether users subscribe to it or "
-               "not. One that was disabled here while users subscribe to it stays disabled.\n\n"
-               "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
-               "keys: retention_days, max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
-               "normal, high).",
+    .details =
+        "TOPIC is a topic id (kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex>, or one of "
+        "topics.reserved) or a name such as Bitcoin, which stands for its id. A running relay sees a "
+        "change at once.\n\n"
+        "A topic that was enabled here is pinned: it stays enabled whether users subscribe to it or "
+        "not. One that was disabled here while users subscribe to it stays disabled.\n\n"
+        "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
+        "keys: retention_days, max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
+        "normal, high).",
     .options = {{"policy", "JSON", "the topic's ingest_policy (enable)"}},
     .words_max = 2,
     .run = run,

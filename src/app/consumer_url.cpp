@@ -21,8 +21,8 @@ using Settings = std::map<std::string, std::string>;
 std::string percent_encoded(std::string_view text) {
   std::string encoded;
   for (const char c : text) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-                       c == '.' || c == '_' || c == '~';
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       c == '-' || c == '.' || c == '_' || c == '~';
     if (plain) {
       encoded += c;
     } else {
@@ -32,7 +32,7 @@ std::string percent_encoded(std::string_view text) {
   return encoded;
 }
 
-// All of it as parameters: hosts may be several, or the folder of a socket.
+// One host stands where people look for it; several, and the folder of a socket, among the parameters.
 std::string uri(const std::string& role, const std::string& password, const Settings& settings) {
   const auto setting = [&settings](const char* name) {
     const auto found = settings.find(name);
@@ -45,8 +45,8 @@ std::string uri(const std::string& role, const std::string& password, const Sett
     authority = host.find(':') == std::string::npos ? host : "[" + host + "]";
     authority += ":" + setting("port");
   }
-  auto text = fmt::format("postgresql://{}:{}@{}/{}", percent_encoded(role), percent_encoded(password), authority,
-                          percent_encoded(setting("dbname")));
+  auto text = fmt::format("postgresql://{}:{}@{}/{}", percent_encoded(role), percent_encoded(password),
+                          authority, percent_encoded(setting("dbname")));
   char separator = '?';
   for (const auto& [name, value] : settings) {
     if (name == "dbname" || (simple && (name == "host" || name == "port"))) continue;
@@ -68,8 +68,9 @@ std::string reachable_host(const std::string& listen_addresses) {
 Settings shared_settings(pg::Connection& connection) {
   Settings settings;
   for (const auto& [name, value] : pg::connection_settings(connection)) {
-    const bool said = (name == "sslmode" && value != "prefer") || (name == "target_session_attrs" && value != "any") ||
-                      name == "sslrootcert" || name == "hostaddr";
+    const bool said = (name == "sslmode" && value != "prefer") ||
+                      (name == "target_session_attrs" && value != "any") || name == "sslrootcert" ||
+                      name == "hostaddr";
     if (name == "host" || name == "port" || name == "dbname" || said) settings[name] = value;
   }
   return settings;
@@ -84,24 +85,27 @@ Task<Settings> embedded_settings(pg::Connection& connection, const Config& confi
   if (listens.empty() && !advertised) {
     settings["host"] = pg::connection_settings(connection).at("host");
     settings["port"] = std::to_string(pg::kEmbeddedPort);
-    notes.push_back(config.get(pg::kLogListen).empty()
-                        ? "this is the Unix socket, which only the user that runs todoke and root can open; start the "
-                          "node with log.listen = \"127.0.0.1:5433\" (or *:5433, with log.tls_cert and log.tls_key) for "
-                          "TCP, then ask again with --renew"
-                        : "log.listen is set, but the node that runs was started without it: this is the Unix socket; "
-                          "start the node again, then ask again with --renew");
+    notes.push_back(
+        config.get(pg::kLogListen).empty()
+            ? "this is the Unix socket, which only the user that runs todoke and root can open; start the "
+              "node with log.listen = \"127.0.0.1:5433\" (or *:5433, with log.tls_cert and log.tls_key) for "
+              "TCP, then ask again with --renew"
+            : "log.listen is set, but the node that runs was started without it: this is the Unix socket; "
+              "start the node again, then ask again with --renew");
     co_return settings;
   }
   settings["host"] = reachable_host(listens);
   settings["port"] = std::to_string(row.get<std::int32_t>(1));
   if (row.get<bool>(2)) {
     settings["sslmode"] = "require";
-    notes.emplace_back("to have the server's certificate checked too, use sslmode=verify-full&sslrootcert=FILE");
+    notes.emplace_back(
+        "to have the server's certificate checked too, use sslmode=verify-full&sslrootcert=FILE");
   }
   const bool everywhere = listens != settings["host"];
   if (everywhere && !advertised) {
-    notes.emplace_back("the server takes connections on every address; log.advertise = \"HOST:PORT\" puts the one that "
-                       "others know into this string");
+    notes.emplace_back(
+        "the server takes connections on every address; log.advertise = \"HOST:PORT\" puts the one that "
+        "others know into this string");
   }
   co_return settings;
 }

@@ -1,4 +1,5 @@
-// The connection string of an outside consumer: a URI that every driver understands and that works as it is printed.
+// The connection string of an outside consumer: a URI that every driver understands and that works as it is
+// printed.
 #pragma once
 
 #include <string>
@@ -14,8 +15,8 @@ struct ConsumerUrl {
   std::vector<std::string> notes;  // for the person who gets it; hold no secret
 };
 
-// Asks the server how it can be reached: by TCP where it listens, by its socket where it does not. `log.advertise`
-// wins over the address that the server knows of itself.
+// Asks the server how it can be reached: by TCP where it listens, by its socket where it does not.
+// `log.advertise` wins over the address that the server knows of itself.
 Task<ConsumerUrl> consumer_url(pg::Connection& connection, const Config& config, std::string role,
                                std::string password, Deadline deadline);
 

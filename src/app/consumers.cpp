@@ -62,7 +62,8 @@ Task<ConsumerView> view_of(pg::Connection& connection, std::string name) {
 double parse_time(const std::string& text) {
   double seconds = 0;
   const auto* end = text.data() + text.size();
-  if (const auto parsed = std::from_chars(text.data(), end, seconds); parsed.ec == std::errc() && parsed.ptr == end) {
+  if (const auto parsed = std::from_chars(text.data(), end, seconds);
+      parsed.ec == std::errc() && parsed.ptr == end) {
     return seconds;
   }
   for (const auto* form : {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"}) {
@@ -138,7 +139,8 @@ Task<void> wait_for_replay(pg::Connection& connection, std::string name, std::in
 
 Task<void> print_consumers(pg::Connection& connection) {
   const auto views = co_await outbox::list_consumers(connection, std::nullopt, soon());
-  print(fmt::format("{:<24} {:<13} {:>12} {:>10} {:>9}  {}\n", "consumer", "state", "seq", "behind", "lag", "dead letters"));
+  print(fmt::format("{:<24} {:<13} {:>12} {:>10} {:>9}  {}\n", "consumer", "state", "seq", "behind", "lag",
+                    "dead letters"));
   for (const auto& view : views) {
     print(fmt::format("{:<24} {:<13} {:>12} {:>10} {:>9}  {}{}\n", view.name, condition(view), view.last_seq,
                       view.backlog_rows, duration(view.backlog_seconds), view.dead_letters,
@@ -148,9 +150,11 @@ Task<void> print_consumers(pg::Connection& connection) {
 
 Task<void> show_consumer(pg::Connection& connection, std::string name) {
   const auto view = co_await view_of(connection, name);
-  print(fmt::format("consumer     {}{}\n", view.name, view.mandatory ? ", mandatory: the log waits for it" : ""));
+  print(fmt::format("consumer     {}{}\n", view.name,
+                    view.mandatory ? ", mandatory: the log waits for it" : ""));
   print(fmt::format("state        {}\n", condition(view)));
-  print(fmt::format("offset       seq {} of {}, moved {} ago\n", view.last_seq, view.head, duration(view.idle_seconds)));
+  print(fmt::format("offset       seq {} of {}, moved {} ago\n", view.last_seq, view.head,
+                    duration(view.idle_seconds)));
   print(fmt::format("behind       {} rows, {}\n", view.backlog_rows, duration(view.backlog_seconds)));
   if (view.held) print(fmt::format("run by       {}, epoch {}\n", view.owner.value_or("?"), view.epoch));
   print(fmt::format("passed over  {} rows whose event was purged\n", view.purged_rows));
@@ -160,7 +164,8 @@ Task<void> show_consumer(pg::Connection& connection, std::string name) {
                       duration(view.rebuilding_seconds.value_or(0))));
   }
   if (view.state == "needs_rebuild") {
-    print(fmt::format("             it has lost rows of the log: `todoke consumers rebuild {}`\n", view.name));
+    print(
+        fmt::format("             it has lost rows of the log: `todoke consumers rebuild {}`\n", view.name));
   }
 }
 
@@ -213,8 +218,8 @@ Task<void> dead_letters(pg::Connection& connection, std::string name, std::strin
   }
   const auto letters = co_await outbox::list_dead_letters(connection, name, kLettersListed, soon());
   for (const auto& letter : letters) {
-    print(fmt::format("seq {} {} {} in {}, {} tries, {}: {}\n", letter.seq, letter.op, letter.event_id, letter.topic_id,
-                      letter.tries, letter.failed_at, letter.error));
+    print(fmt::format("seq {} {} {} in {}, {} tries, {}: {}\n", letter.seq, letter.op, letter.event_id,
+                      letter.topic_id, letter.tries, letter.failed_at, letter.error));
   }
   print(fmt::format("{} dead letters{}\n", letters.size(),
                     letters.size() == static_cast<std::size_t>(kLettersListed) ? " or more" : ""));

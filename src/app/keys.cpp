@@ -4,8 +4,8 @@
 #include "net/config.hpp"
 #include "outbox/config.hpp"
 #include "pg/config.hpp"
-#include "relay/config.hpp"
 #include "pg/embedded_config.hpp"
+#include "relay/config.hpp"
 
 namespace todoke::app {
 

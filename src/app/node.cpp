@@ -123,7 +123,8 @@ class Node {
         folder_(data_folder(config)),
         tracer_(registry_),
         pool_(pool_options(config, database_), clock_, registry_),
-        listener_(std::make_shared<pg::Listener>(runtime_.main(), listener_options(config_, database_), registry_)),
+        listener_(
+            std::make_shared<pg::Listener>(runtime_.main(), listener_options(config_, database_), registry_)),
         supervisor_(runtime_.main(), clock_, board_, registry_),
         signals_(runtime_.main(), SIGINT, SIGTERM, SIGHUP),
         stop_(runtime_.main()) {
@@ -164,10 +165,10 @@ class Node {
     supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pool_, board_));
     if (!options_.roles.empty()) {
       supervisor_.add(listener_);
-      supervisor_.add(std::make_shared<outbox::LogMonitor>(runtime_.main(), pressure_thresholds(config_), pressure_, pool_,
-                                                           board_, registry_));
-      supervisor_.add(std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_), pool_, board_,
-                                                             registry_));
+      supervisor_.add(std::make_shared<outbox::LogMonitor>(runtime_.main(), pressure_thresholds(config_),
+                                                           pressure_, pool_, board_, registry_));
+      supervisor_.add(std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_),
+                                                             pool_, board_, registry_));
     }
     NodeParts parts{config_,
                     clock_,
@@ -318,7 +319,8 @@ class Node {
   [[nodiscard]] std::string relay_line() const {
     if (!has_relay()) return "";
     const auto* scheme = config_.get(net::keys::kTlsCert).empty() ? "ws" : "wss";
-    return fmt::format("  relay      {}://{}/relay (topics: `todoke topic list`)\n", scheme, public_->address());
+    return fmt::format("  relay      {}://{}/relay (topics: `todoke topic list`)\n", scheme,
+                       public_->address());
   }
 
   [[nodiscard]] std::string banner() const {

@@ -6,10 +6,9 @@ namespace todoke::app {
 namespace {
 
 void build(NodeParts& parts) {
-  relay::RelayParts relay{parts.config,   parts.clock,   parts.executor,      parts.pool, parts.listener,
-                          parts.database, parts.log,     parts.pressure,      parts.search,
-                          parts.metrics,
-                          parts.public_router, kVersion};
+  relay::RelayParts relay{parts.config,   parts.clock,    parts.executor,      parts.pool,
+                          parts.listener, parts.database, parts.log,           parts.pressure,
+                          parts.search,   parts.metrics,  parts.public_router, kVersion};
   for (auto& service : relay::build_relay(std::move(relay))) parts.add_service(std::move(service));
 }
 

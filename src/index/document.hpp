@@ -37,8 +37,8 @@ struct Document {
   std::optional<std::string> summary;
 };
 
-// Whether the event is one to be found by everybody, now: an indexed kind, public by its column and by its tags, in
-// effect.
+// Whether the event is one to be found by everybody, now: an indexed kind, public by its column and by its
+// tags, in effect.
 bool is_public_post(const outbox::LoggedEvent& event);
 
 // Of an event for which is_public_post is true.

@@ -27,7 +27,8 @@ struct Effects {
 
 void add_topics(std::vector<std::string>& topics, const std::vector<std::string_view>& more) {
   for (const auto topic : more) {
-    if (!topic.empty() && std::find(topics.begin(), topics.end(), topic) == topics.end()) topics.emplace_back(topic);
+    if (!topic.empty() && std::find(topics.begin(), topics.end(), topic) == topics.end())
+      topics.emplace_back(topic);
   }
 }
 
@@ -42,7 +43,8 @@ Effects effects_of(const outbox::Work& work) {
   Effects effects;
   for (const auto& [event_id, change] : changes) {
     const auto event = work.events.find(change.last->event_id);
-    if (change.last->op == outbox::Op::erase || event == work.events.end() || !is_public_post(event->second)) {
+    if (change.last->op == outbox::Op::erase || event == work.events.end() ||
+        !is_public_post(event->second)) {
       effects.erased.push_back(event_id);
       continue;
     }

@@ -26,7 +26,8 @@ struct Page {
 
 Task<Page> read_page(pg::Connection& connection, std::string after) {
   pg::Params params(after, kPageEvents, kIndexedKinds);
-  const auto rows = co_await connection.query(sql::kReadEvents, std::move(params), Deadline::after(kPageTimeMax));
+  const auto rows =
+      co_await connection.query(sql::kReadEvents, std::move(params), Deadline::after(kPageTimeMax));
   Page page;
   page.rows = static_cast<std::int64_t>(rows.size());
   for (const auto& row : rows) {
@@ -85,7 +86,8 @@ Task<void> load_all(pg::Connection& connection, outbox::Consumer::Progress progr
 
 }  // namespace
 
-// The lock is the session's: an instance that was fenced off while it loads must not write into the table of the next.
+// The lock is the session's: an instance that was fenced off while it loads must not write into the table of
+// the next.
 Task<void> IndexConsumer::rebuild(pg::Pool& pool, Progress progress) {
   const auto lease = co_await pool.acquire(Deadline::after(kPageTimeMax));
   std::exception_ptr failure;

@@ -17,7 +17,8 @@ constexpr UChar32 kAsciiEnd = 0x80;
 enum class Class : std::uint8_t { separator, word, run, symbol, ignored };
 
 bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < kAsciiEnd; });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < kAsciiEnd; });
 }
 
 bool is_ascii_word(unsigned char c) {
@@ -25,8 +26,9 @@ bool is_ascii_word(unsigned char c) {
 }
 
 bool is_unspaced(UScriptCode script) {
-  constexpr std::array kScripts{USCRIPT_HAN,    USCRIPT_HIRAGANA, USCRIPT_KATAKANA, USCRIPT_HANGUL, USCRIPT_BOPOMOFO,
-                                USCRIPT_THAI,   USCRIPT_LAO,      USCRIPT_KHMER,    USCRIPT_MYANMAR};
+  constexpr std::array kScripts{USCRIPT_HAN,    USCRIPT_HIRAGANA, USCRIPT_KATAKANA,
+                                USCRIPT_HANGUL, USCRIPT_BOPOMOFO, USCRIPT_THAI,
+                                USCRIPT_LAO,    USCRIPT_KHMER,    USCRIPT_MYANMAR};
   return std::find(kScripts.begin(), kScripts.end(), script) != kScripts.end();
 }
 
@@ -130,7 +132,7 @@ class Scanner {
   bool in_run_ = false;
   std::size_t last_start_ = 0;  // the character of the run that begins the next token
   std::size_t last_end_ = 0;
-  bool alone_ = false;          // it is the first of its run
+  bool alone_ = false;  // it is the first of its run
 };
 
 }  // namespace
@@ -139,17 +141,16 @@ std::string normal_text(std::string_view text) {
   std::string normal;
   if (is_ascii(text)) {
     normal.resize(text.size());
-    std::transform(text.begin(), text.end(), normal.begin(), [](char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-    });
+    std::transform(text.begin(), text.end(), normal.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
     return normal;
   }
   auto status = U_ZERO_ERROR;
   const auto* fold = icu::Normalizer2::getNFKCCasefoldInstance(status);
   if (U_SUCCESS(status)) {
     icu::StringByteSink<std::string> sink(&normal, static_cast<std::int32_t>(text.size()));
-    fold->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr,
-                        status);
+    fold->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink,
+                        nullptr, status);
   }
   if (U_FAILURE(status)) throw std::runtime_error(std::string("NFKC_Casefold: ") + u_errorName(status));
   return normal;

@@ -2,9 +2,10 @@
 //
 // The text is normalised first (NFKC, case folded, invisible characters removed). Then
 //   - letters and digits in a row are one word;
-//   - characters of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese script in a row are taken in pairs that
-//     overlap, and the last one also alone: every character begins exactly one token, so that one character is found
-//     as a prefix (docs/decisions/0009-search-tokens.md has the measurements);
+//   - characters of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese script in a row are taken in
+//   pairs that
+//     overlap, and the last one also alone: every character begins exactly one token, so that one character
+//     is found as a prefix (docs/decisions/0009-search-tokens.md has the measurements);
 //   - an emoji is a token of its own;
 //   - everything else separates, control characters too.
 // Documents and queries pass the same function.

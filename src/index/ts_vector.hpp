@@ -1,5 +1,5 @@
-// A tsvector in Postgres' binary form, made of tokens without going through text: no quoting, and the server neither
-// parses nor sorts.
+// A tsvector in Postgres' binary form, made of tokens without going through text: no quoting, and the server
+// neither parses nor sorts.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct TsVector {
 
 class TsVectorBuilder {
  public:
-  // Texts are given in the order in which they stand in the document. A phrase does not reach from one into the
-  // next. What is beyond kTokensMax tokens in all is left out.
+  // Texts are given in the order in which they stand in the document. A phrase does not reach from one into
+  // the next. What is beyond kTokensMax tokens in all is left out.
   void add(std::string_view text, Weight weight);
   [[nodiscard]] TsVector build();
   [[nodiscard]] std::size_t tokens() const { return entries_.size(); }

@@ -67,6 +67,10 @@ Task<Expected<Seq>> replay(pg::Connection& connection, std::string name, ReplayP
                     "anew with `todoke consumers rebuild {}`",
                     dropped_until, dropped_until, name));
   }
+  if (after > known.front().head) {
+    co_return refuse(fmt::format("the log ends at seq {}: from {} on there would be nothing to read for a long time",
+                                 known.front().head, after));
+  }
   if (known.front().state == "needs_rebuild") {
     co_return refuse(fmt::format("{} has lost rows of the log: `todoke consumers rebuild {}`", name, name));
   }

@@ -27,9 +27,10 @@ FROM (SELECT * FROM cn_relay.events_outbox WHERE seq > $1 AND seq <= $2 AND op =
 WHERE NOT EXISTS (SELECT FROM cn_relay.events e WHERE e.event_id = o.event_id AND e.ingested_at = o.ingested_at)
 ORDER BY o.seq;
 
--- Events whose first row should be in (from, to] and is not.
+-- Events whose first row should be in (from, to] and is not; $3 at most. The floor is read again: retention goes on
+-- meanwhile.
 -- name: events_without_row
 SELECT e.event_id, e.ingested_seq FROM cn_relay.events e
-WHERE e.ingested_seq > $1 AND e.ingested_seq <= $2
+WHERE e.ingested_seq > greatest($1, (SELECT dropped_until FROM cn_relay.log_floor)) AND e.ingested_seq <= $2
   AND NOT EXISTS (SELECT FROM cn_relay.events_outbox o WHERE o.seq = e.ingested_seq AND o.event_id = e.event_id)
-ORDER BY e.ingested_seq;
+ORDER BY e.ingested_seq LIMIT $3;

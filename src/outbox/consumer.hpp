@@ -51,7 +51,8 @@ class Consumer {
   [[nodiscard]] virtual bool mandatory() const { return false; }
   [[nodiscard]] virtual bool wants_events() const { return true; }
   // Throws when it could not be done; nothing of it has happened then. With effects outside the database the
-  // call itself must be safe to repeat.
+  // call itself must be safe to repeat. Whatever it waits for must end by work.deadline, as calls of the database do:
+  // nothing else can end it.
   virtual Task<void> apply(Work work) = 0;
 
   // Makes what it derives anew, beside what is there, from the events that are in effect now; live consumption goes

@@ -12,28 +12,41 @@ namespace todoke::outbox {
 
 class LogSignal {
  public:
-  // Ends when it is dropped.
-  using Subscription = std::shared_ptr<std::function<void()>>;
+  // Ends when it is dropped: from then on its callback runs on no thread. Never to be dropped inside of a callback; may
+  // outlive the signal.
+  using Subscription = std::shared_ptr<void>;
 
   [[nodiscard]] Subscription subscribe(std::function<void()> callback) {
-    auto subscription = std::make_shared<std::function<void()>>(std::move(callback));
-    const std::lock_guard lock(mutex_);
-    callbacks_.push_back(subscription);
-    return subscription;
+    const auto book = book_;
+    const auto at = book->add(std::move(callback));
+    return {&*at, [book, at](void*) { book->remove(at); }};
   }
 
-  void moved() {
-    const std::lock_guard lock(mutex_);
-    callbacks_.remove_if([](const auto& weak) {
-      const auto callback = weak.lock();
-      if (callback) (*callback)();
-      return callback == nullptr;
-    });
-  }
+  void moved() { book_->call(); }
 
  private:
-  std::mutex mutex_;
-  std::list<std::weak_ptr<std::function<void()>>> callbacks_;
+  class Book {
+   public:
+    using Callbacks = std::list<std::function<void()>>;
+
+    Callbacks::iterator add(std::function<void()> callback) {
+      const std::lock_guard lock(mutex_);
+      return callbacks_.insert(callbacks_.end(), std::move(callback));
+    }
+    void remove(Callbacks::iterator at) {
+      const std::lock_guard lock(mutex_);
+      callbacks_.erase(at);
+    }
+    void call() {
+      const std::lock_guard lock(mutex_);
+      for (const auto& callback : callbacks_) callback();
+    }
+
+   private:
+    std::mutex mutex_;
+    Callbacks callbacks_;
+  };
+  std::shared_ptr<Book> book_ = std::make_shared<Book>();
 };
 
 }  // namespace todoke::outbox

@@ -1,10 +1,19 @@
 -- Following the log.
 
--- A consumer that comes when the log has lost its beginning starts with a rebuild.
+-- A consumer that comes when the log has lost its beginning starts with a rebuild. One whose row somebody has deleted
+-- begins as if it had never been there.
 -- name: add_consumer
-INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, mandatory, state)
-SELECT $1, 0, $2, CASE WHEN dropped_until > 0 THEN 'rebuilding' ELSE 'live' END FROM cn_relay.log_floor
-ON CONFLICT (consumer) DO NOTHING;
+WITH added AS (
+  INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, mandatory, state)
+  SELECT $1, 0, $2, CASE WHEN dropped_until > 0 THEN 'rebuilding' ELSE 'live' END FROM cn_relay.log_floor
+  ON CONFLICT (consumer) DO NOTHING
+  RETURNING consumer
+), effects AS (
+  DELETE FROM cn_relay.consumer_effects e USING added WHERE e.consumer = added.consumer
+), ranges AS (
+  DELETE FROM cn_relay.consumer_ranges r USING added WHERE r.consumer = added.consumer
+)
+DELETE FROM cn_relay.consumer_dead_letters d USING added WHERE d.consumer = added.consumer;
 
 -- Takes the name over when nobody holds it, or its holder has been silent for too long, by the database's clock.
 -- name: take_lease
@@ -35,14 +44,24 @@ WHERE consumer = $1 AND epoch = $2;
 
 -- name: rebuild_goes_on
 UPDATE cn_relay.consumer_offsets SET rebuild_done = $3, rebuild_total = $4
-WHERE consumer = $1 AND epoch = $2;
-
--- The new store is in place and holds what was in effect at $3; the log is followed from there.
--- name: rebuild_ends
-UPDATE cn_relay.consumer_offsets
-SET last_seq = $3, state = 'live', rebuild_since = NULL, updated_at = clock_timestamp()
 WHERE consumer = $1 AND epoch = $2
-RETURNING last_seq;
+RETURNING epoch;
+
+-- The new store is in place and holds what was in effect at $3; the log is followed from there, unless retention has
+-- taken rows after it meanwhile. What is passed over by this was taken, but not row by row (row_count -1).
+-- name: rebuild_ends
+WITH held AS (
+  SELECT c.last_seq FROM cn_relay.consumer_offsets c WHERE c.consumer = $1 AND c.epoch = $2 FOR UPDATE
+), passed AS (
+  INSERT INTO cn_relay.consumer_ranges (consumer, from_seq, to_seq, row_count, row_hash)
+  SELECT $1, held.last_seq, $3, -1, 0 FROM held WHERE held.last_seq < $3
+  ON CONFLICT (consumer, from_seq) DO UPDATE SET to_seq = excluded.to_seq, row_count = -1, row_hash = 0)
+UPDATE cn_relay.consumer_offsets c
+SET last_seq = $3, state = CASE WHEN $3 < f.dropped_until THEN 'needs_rebuild' ELSE 'live' END, rebuild_since = NULL,
+  updated_at = clock_timestamp()
+FROM (SELECT dropped_until FROM cn_relay.log_floor FOR SHARE) f
+WHERE c.consumer = $1 AND c.epoch = $2
+RETURNING c.last_seq;
 
 -- name: read_log
 SELECT seq, op, event_id, topic_id, kind, created_at, ingested_at, effective_key, reason
@@ -101,13 +120,14 @@ SELECT e.* FROM unnest($1::text[], $2::timestamptz[]) AS k (event_id, ingested_a
     e.deleted_at IS NULL AND e.superseded_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > now())
   FROM cn_relay.events e WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at LIMIT 1) e;
 
--- Backlog in rows (gaps of the sequence count, too) and in seconds, of every consumer.
+-- Backlog in rows (gaps of the sequence count, too, what retention has taken does not) and in seconds, of every
+-- consumer.
 -- name: backlogs
 SELECT c.consumer, c.last_seq, c.mandatory, c.paused, c.state,
-  greatest(h.head - c.last_seq, 0) AS rows,
+  greatest(h.head - greatest(c.last_seq, f.dropped_until), 0) AS rows,
   CASE WHEN h.head > c.last_seq THEN coalesce(extract(epoch FROM clock_timestamp() - (
     SELECT o.appended_at FROM cn_relay.events_outbox o WHERE o.seq > c.last_seq ORDER BY o.seq LIMIT 1)), 0)
   ELSE 0 END::double precision AS seconds
-FROM cn_relay.consumer_offsets c,
+FROM cn_relay.consumer_offsets c, cn_relay.log_floor f,
   (SELECT coalesce(max(seq), 0) AS head FROM cn_relay.events_outbox) h
 ORDER BY c.consumer LIMIT $1;

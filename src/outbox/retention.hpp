@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "base/service.hpp"
 #include "pg/pool.hpp"
@@ -39,9 +40,13 @@ class LogRetention final : public Service {
  private:
   Task<void> empty_log(pg::Connection& connection, Deadline deadline);
   Task<void> drop_partitions(pg::Connection& connection, Deadline deadline);
-  Task<void> drop(pg::Connection& connection, std::int64_t first_seq, std::int64_t end_seq, std::string table,
-                  Deadline deadline);
+  Task<std::int64_t> measure(pg::Connection& connection, Deadline deadline);
+  Task<void> drop(pg::Connection& connection, pg::Row partition, Deadline deadline);
   Task<void> delete_rows(pg::Connection& connection, Deadline deadline);
+  // How many rows went.
+  Task<std::int64_t> delete_batch(pg::Connection& connection, std::chrono::milliseconds keep, std::int64_t until_seq,
+                                  Deadline deadline);
+  Task<void> delete_effects(pg::Connection& connection, Deadline deadline);
   Task<void> raise_floor(pg::Connection& connection, std::int64_t dropped_until, Deadline deadline);
   // The last seq that may go, and who says so.
   struct Bound {

@@ -16,10 +16,13 @@ SET first_at = (SELECT o.appended_at FROM cn_relay.events_outbox o
              WHERE o.seq >= p.first_seq AND o.seq < p.end_seq ORDER BY o.seq DESC LIMIT 1)
 WHERE p.last_at IS NULL AND p.end_seq <= (SELECT max(seq) FROM cn_relay.events_outbox);
 
--- Complete partitions whose last row is older than $1 seconds, the oldest first. One without rows is old.
+-- Complete partitions whose last row is older than $1 seconds, the oldest first. One without rows is old; so is one that
+-- was detached already by a round that was cut short.
 -- name: old_partitions
-SELECT p.first_seq, p.end_seq, p.table_name,
-  coalesce(p.last_at < clock_timestamp() - make_interval(secs => $2), true) AS beyond_max
+SELECT p.first_seq, p.table_name, coalesce(p.last_at < clock_timestamp() - make_interval(secs => $2), true) AS beyond_max,
+  coalesce((SELECT max(o.seq) FROM cn_relay.events_outbox o
+            WHERE o.seq >= p.first_seq AND o.seq < p.end_seq), 0) AS last_seq,
+  EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = to_regclass(p.table_name)) AS attached
 FROM cn_relay.log_partitions p
 WHERE p.end_seq <= (SELECT max(seq) FROM cn_relay.events_outbox)
   AND coalesce(p.last_at < clock_timestamp() - make_interval(secs => $1), true)
@@ -50,7 +53,8 @@ UPDATE cn_relay.consumer_offsets SET state = 'needs_rebuild'
 WHERE last_seq < $1 AND state = 'live' AND $1 > 0
 RETURNING consumer;
 
--- Rows of a partition that is still written, in small batches: older than $1 seconds, up to seq $2, never the last.
+-- Rows of a partition that is still written, in small batches: older than $1 seconds, up to seq $2, never the last. Who
+-- had not read them is marked in the same moment, or it could pass over them in between.
 -- name: delete_old_rows
 WITH old AS (
   SELECT o.seq FROM (SELECT seq, appended_at FROM cn_relay.events_outbox
@@ -61,14 +65,26 @@ WITH old AS (
   DELETE FROM cn_relay.events_outbox WHERE seq IN (SELECT seq FROM old) RETURNING seq
 ), told AS (
   UPDATE cn_relay.log_floor SET dropped_until = greatest(dropped_until, (SELECT max(seq) FROM old))
-  WHERE EXISTS (SELECT FROM old))
-SELECT count(*), max(seq) FROM gone;
+  WHERE EXISTS (SELECT FROM old)
+), lost AS (
+  UPDATE cn_relay.consumer_offsets SET state = 'needs_rebuild'
+  WHERE last_seq < (SELECT max(seq) FROM old) AND state = 'live'
+  RETURNING consumer)
+SELECT (SELECT count(*) FROM gone), (SELECT coalesce(array_agg(consumer), '{}') FROM lost);
 
--- What belongs to rows that are gone.
+-- Whether there are rows older than $1 seconds beyond seq $2, apart from the last.
+-- name: old_rows_after
+SELECT EXISTS (
+  SELECT FROM (SELECT appended_at FROM cn_relay.events_outbox
+               WHERE seq > $2 AND seq < (SELECT max(seq) FROM cn_relay.events_outbox) ORDER BY seq LIMIT 1) o
+  WHERE o.appended_at < clock_timestamp() - make_interval(secs => $1));
+
+-- What belongs to rows that are gone; $1 for each consumer.
 -- name: delete_old_effects
 DELETE FROM cn_relay.consumer_effects e
-USING (SELECT consumer, event_id, topic_id, op FROM cn_relay.consumer_effects
-       WHERE seq <= (SELECT dropped_until FROM cn_relay.log_floor) LIMIT $1) old
+USING cn_relay.log_floor f, cn_relay.consumer_offsets c, LATERAL (
+  SELECT x.consumer, x.event_id, x.topic_id, x.op FROM cn_relay.consumer_effects x
+  WHERE x.consumer = c.consumer AND x.seq <= f.dropped_until ORDER BY x.seq LIMIT $1) old
 WHERE e.consumer = old.consumer AND e.event_id = old.event_id AND e.topic_id = old.topic_id AND e.op = old.op;
 
 -- name: delete_old_ranges

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/backoff.hpp"
 #include "base/bytes.hpp"
 #include "base/log.hpp"
+#include "outbox/failure.hpp"
 #include "outbox/outbox_sql.hpp"
 #include "pg/error.hpp"
 #include "pg/transaction.hpp"
@@ -21,7 +20,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kSmallWorkMax = 10s;
-constexpr std::size_t kErrorBytesMax = 1'000;
+// How far beyond its deadline a call of the consumer may go before it counts as hanging. Calls of the database end within
+// two seconds after theirs.
+constexpr std::chrono::milliseconds kHangAfter = 3s;
 constexpr std::size_t kOwnerRandomBytes = 4;
 
 std::string owner_name() {
@@ -32,41 +33,6 @@ std::string owner_name() {
 
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
-}
-
-}  // namespace
-
-// Somebody else holds the name now, or has moved the offset.
-class Runner::Fenced : public std::runtime_error {
- public:
-  Fenced() : std::runtime_error("the offset was moved, or another instance has taken over") {}
-};
-
-namespace {
-
-std::string error_text(const std::exception_ptr& failure) {
-  auto text = describe(failure);
-  if (text.size() > kErrorBytesMax) text.resize(kErrorBytesMax);
-  return text;
-}
-
-// Whether it is the database as a whole that fails, and no row in particular.
-bool is_about_everything(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const pg::ConnectionLost&) {
-    return true;
-  } catch (const pg::PoolTimeout&) {
-    return true;
-  } catch (const pg::CommitOutcomeUnknown&) {
-    return true;
-  } catch (const pg::Error& error) {
-    // 53: resources, 57P: shutting down, 25006: a standby.
-    return error.sqlstate().starts_with("53") || error.sqlstate().starts_with("57P") ||
-           error.is_read_only_transaction();
-  } catch (...) {
-    return false;
-  }
 }
 
 }  // namespace
@@ -97,10 +63,35 @@ Runner::Runner(Executor executor, std::shared_ptr<Consumer> consumer, RunnerOpti
       batch_seconds_(registry.histogram("todoke_consumer_batch_seconds", "Effects and offset of a batch.",
                                         metrics::seconds_buckets())),
       batch_rows_(options.rows_min),
+      rebuild_backoff_(options.retry_first, options.retry_most),
       wake_(executor),
       helpers_ended_(executor) {}
 
 Runner::~Runner() = default;
+
+class Runner::Applying {
+ public:
+  Applying(Runner& runner, pg::Connection& connection, std::chrono::nanoseconds limit)
+      : runner_(runner), connection_(connection), hangs_after_(Deadline::after(limit + kHangAfter)) {
+    runner_.applying_ = this;
+  }
+  ~Applying() { runner_.applying_ = nullptr; }
+  Applying(const Applying&) = delete;
+  Applying& operator=(const Applying&) = delete;
+
+  [[nodiscard]] bool hangs() const { return hangs_after_.passed(); }
+  // True: just now. A statement that is under way ends by its own deadline.
+  bool cut() {
+    if (!connection_.usable()) return false;
+    connection_.close();
+    return true;
+  }
+
+ private:
+  Runner& runner_;
+  pg::Connection& connection_;
+  Deadline hangs_after_;
+};
 
 Task<void> Runner::start() {
   const auto deadline = Deadline::after(kSmallWorkMax);
@@ -122,11 +113,11 @@ Task<void> Runner::run() {
     std::exception_ptr failure;
     try {
       co_await hold_and_follow();
-      backoff.reset();
     } catch (...) {
       failure = std::current_exception();
     }
-    holds_ = false;
+    held_epoch_ = 0;
+    if (std::exchange(went_on_, false)) backoff.reset();
     if (failure) {
       log::warning("consumer", "interrupted, going on soon",
                    {{"consumer", consumer_->name()}, {"error", describe(failure)}});
@@ -149,7 +140,7 @@ Task<void> Runner::hold_and_follow() {
   if (!held) co_return;
   log::info("consumer", "following the log",
             {{"consumer", consumer_->name()}, {"epoch", held->epoch}, {"seq", held->last.value}});
-  holds_ = true;
+  held_epoch_ = held->epoch;
   ++helpers_;
   spawn(executor_, keep_lease(*held), [this](const std::exception_ptr&) {
     --helpers_;
@@ -157,9 +148,10 @@ Task<void> Runner::hold_and_follow() {
   });
   std::exception_ptr failure;
   try {
-    while (!stop_asked_ && holds_) {
+    while (!stop_asked_ && held_epoch_ == held->epoch) {
       wake_.reset();
       const auto next = co_await step(*held);
+      went_on_ = true;
       if (next == Next::wait && !stop_asked_) co_await wake_.wait_for(options_.poll_every);
     }
   } catch (const Fenced&) {
@@ -167,7 +159,7 @@ Task<void> Runner::hold_and_follow() {
   } catch (...) {
     failure = std::current_exception();
   }
-  holds_ = false;
+  held_epoch_ = 0;
   if (failure) std::rethrow_exception(failure);
   co_await give_back(*held);
 }
@@ -175,10 +167,13 @@ Task<void> Runner::hold_and_follow() {
 Task<std::optional<Runner::Held>> Runner::take_lease() {
   const auto deadline = Deadline::after(kSmallWorkMax);
   const auto lease = co_await pool_.acquire(deadline);
-  pg::Params params(consumer_->name(), owner_, seconds(options_.lease));
-  const auto rows = co_await lease->query(sql::kTakeLease, std::move(params), deadline);
-  if (rows.empty()) co_return std::nullopt;
-  co_return Held{rows.one().get<std::int64_t>(0), Seq{rows.one().get<std::int64_t>(1)}};
+  pg::Batch batch;
+  batch.add(sql::kAddConsumer, pg::Params(consumer_->name(), consumer_->mandatory()));  // somebody may have deleted it
+  batch.add(sql::kTakeLease, pg::Params(consumer_->name(), owner_, seconds(options_.lease)));
+  const auto results = co_await lease->run(std::move(batch), deadline);
+  if (results[1].empty()) co_return std::nullopt;
+  const auto taken = results[1].one();
+  co_return Held{taken.get<std::int64_t>(0), Seq{taken.get<std::int64_t>(1)}};
 }
 
 Task<void> Runner::give_back(Held held) {
@@ -190,9 +185,13 @@ Task<void> Runner::give_back(Held held) {
 
 Task<void> Runner::keep_lease(Held held) {
   auto renew_at = clock_.steady() + options_.lease / 3;
-  while (holds_) {
+  while (held_epoch_ == held.epoch) {
     co_await sleep_for(std::min<std::chrono::milliseconds>(options_.lease / 10, 250ms));
-    if (!holds_ || clock_.steady() < renew_at) continue;
+    if (applying_ != nullptr && applying_->hangs()) {
+      give_up_hanging();
+      continue;
+    }
+    if (held_epoch_ != held.epoch || clock_.steady() < renew_at) continue;
     renew_at = clock_.steady() + options_.lease / 3;
     std::exception_ptr failure;
     try {
@@ -200,7 +199,7 @@ Task<void> Runner::keep_lease(Held held) {
       const auto lease = co_await pool_.acquire(deadline);
       pg::Params params(consumer_->name(), held.epoch, seconds(options_.lease));
       const auto rows = co_await lease->query(sql::kRenewLease, std::move(params), deadline);
-      if (rows.empty()) holds_ = false;
+      if (rows.empty() && held_epoch_ == held.epoch) held_epoch_ = 0;
     } catch (...) {
       failure = std::current_exception();
     }
@@ -210,6 +209,12 @@ Task<void> Runner::keep_lease(Held held) {
                    {{"consumer", consumer_->name()}, {"error", describe(failure)}});
     }
   }
+}
+
+void Runner::give_up_hanging() {
+  if (!applying_->cut()) return;
+  log::error("consumer", "hangs beyond its deadline; its connection was cut, another instance may take over",
+             {{"consumer", consumer_->name()}});
 }
 
 Task<Runner::Next> Runner::step(Held& held) {
@@ -234,19 +239,7 @@ Task<Runner::Next> Runner::step(Held& held) {
       co_return Next::more;
     }
     const auto condition = state.get<std::string>(2);
-    if (condition == "rebuilding" && !rebuilding_) {
-      rebuilding_ = true;
-      ++helpers_;
-      spawn(executor_, rebuild(held), [this](const std::exception_ptr& failure) {
-        if (failure) {
-          log::error("consumer", "the rebuild failed, it will be tried again",
-                     {{"consumer", consumer_->name()}, {"error", describe(failure)}});
-        }
-        rebuilding_ = false;
-        --helpers_;
-        helpers_ended_.set();
-      });
-    }
+    if (condition == "rebuilding" && !rebuilding_ && clock_.steady() >= rebuild_again_at_) start_rebuild(held);
     if (state.get<bool>(1) || condition == "needs_rebuild") co_return Next::wait;
     rows = read_rows(results[1]);
     if (!results[2].empty()) letter = results[2];
@@ -295,7 +288,7 @@ Task<void> Runner::apply(Held& held, std::vector<LogRow> rows) {
       co_await sleep_for(backoff.next());
       continue;
     }
-    co_await bury(held, part.front(), error_text(failure));
+    co_await bury(held, part.front(), failure_text(failure));
     parts.pop_back();
     backoff.reset();
     tried = 0;
@@ -324,6 +317,7 @@ Task<std::int64_t> Runner::apply_effects(pg::Connection& connection, std::span<c
 Task<void> Runner::apply_once(Held& held, std::span<const LogRow> rows) {
   const auto deadline = Deadline::after(options_.batch_max);
   const auto lease = co_await pool_.acquire(deadline);
+  const Applying applying(*this, *lease, options_.batch_max);
   auto transaction = co_await pg::begin(*lease, deadline);
   const auto purged = co_await apply_effects(*lease, rows, deadline);
   co_await advance(*lease, held, rows, purged, deadline);
@@ -392,69 +386,41 @@ Task<void> Runner::bury(Held& held, const LogRow& row, std::string error) {
 }
 
 Task<void> Runner::retry_letter(const Held& held, const pg::Result& letter) {
-  const auto deadline = Deadline::after(options_.batch_max);
   const auto seq = letter.one().get<std::int64_t>(9);
-  const bool is_gone = letter.one().is_null(0);
   std::exception_ptr failure;
   try {
-    const auto lease = co_await pool_.acquire(deadline);
-    auto transaction = co_await pg::begin(*lease, deadline);
-    if (!is_gone) {
-      const auto row = read_rows(letter);
-      co_await apply_effects(*lease, row, deadline);
-    }
-    pg::Params params(consumer_->name(), held.epoch, seq);
-    const auto unburied = co_await lease->query(sql::kUnbury, std::move(params), deadline);
-    if (unburied.empty()) throw Fenced();
-    co_await transaction.commit(deadline);
+    co_await apply_letter(held, letter);
   } catch (const Fenced&) {
     throw;
   } catch (...) {
     failure = std::current_exception();
   }
   if (!failure) {
-    log::info("consumer", is_gone ? "a buried row is no longer in the log" : "a buried row was applied",
+    log::info("consumer", letter.one().is_null(0) ? "a buried row is no longer in the log" : "a buried row was applied",
               {{"consumer", consumer_->name()}, {"seq", seq}});
     co_return;
   }
   if (is_about_everything(failure)) std::rethrow_exception(failure);
+  // A deadline of its own: the row may have used up the other one.
+  const auto deadline = Deadline::after(kSmallWorkMax);
   const auto lease = co_await pool_.acquire(deadline);
-  pg::Params params(consumer_->name(), seq, error_text(failure));
+  pg::Params params(consumer_->name(), seq, failure_text(failure));
   co_await lease->query(sql::kRebury, std::move(params), deadline);
 }
 
-// The new store holds what is in effect at some moment after `head` was read; what the log says after `head` is
-// applied to it again, which changes nothing that is right already.
-Task<void> Runner::rebuild(Held held) {
-  const auto small = Deadline::after(kSmallWorkMax);
-  std::int64_t head = 0;
-  {
-    const auto lease = co_await pool_.acquire(small);
-    const auto rows = co_await lease->query(sql::kLogEnd, {}, small);
-    head = rows.one().get<std::int64_t>(0);
-    pg::Params params(consumer_->name(), held.epoch, std::int64_t{0});
-    co_await lease->query(sql::kRebuildBegins, std::move(params), small);
-  }
-  const Consumer::Progress progress = [this, held](std::int64_t done, std::int64_t total) {
-    return note_progress(held, done, total);
-  };
-  co_await consumer_->rebuild(pool_, progress);
+Task<void> Runner::apply_letter(const Held& held, const pg::Result& letter) {
   const auto deadline = Deadline::after(options_.batch_max);
   const auto lease = co_await pool_.acquire(deadline);
+  const Applying applying(*this, *lease, options_.batch_max);
   auto transaction = co_await pg::begin(*lease, deadline);
-  pg::Params params(consumer_->name(), held.epoch, head);
-  const auto ended = co_await lease->query(sql::kRebuildEnds, std::move(params), deadline);
-  if (ended.empty()) throw Fenced();
-  co_await consumer_->swap(*lease, deadline);
+  if (!letter.one().is_null(0)) {
+    const auto row = read_rows(letter);
+    co_await apply_effects(*lease, row, deadline);
+  }
+  pg::Params params(consumer_->name(), held.epoch, letter.one().get<std::int64_t>(9));
+  const auto unburied = co_await lease->query(sql::kUnbury, std::move(params), deadline);
+  if (unburied.empty()) throw Fenced();
   co_await transaction.commit(deadline);
-  log::info("consumer", "rebuilt", {{"consumer", consumer_->name()}, {"seq", head}});
-}
-
-Task<void> Runner::note_progress(Held held, std::int64_t done, std::int64_t total) {
-  const auto deadline = Deadline::after(kSmallWorkMax);
-  const auto lease = co_await pool_.acquire(deadline);
-  pg::Params params(consumer_->name(), held.epoch, done, total);
-  co_await lease->query(sql::kRebuildGoesOn, std::move(params), deadline);
 }
 
 void Runner::adapt(std::chrono::nanoseconds took, std::size_t rows) {
@@ -464,32 +430,6 @@ void Runner::adapt(std::chrono::nanoseconds took, std::size_t rows) {
   } else if (rows == batch_rows_ && took * 2 < options_.batch_aim) {
     batch_rows_ = std::min(options_.rows_max, batch_rows_ * 2);
   }
-}
-
-Task<std::vector<LogRow>> claim(Work work, Once once) {
-  std::vector<std::string_view> ids;
-  std::vector<std::string_view> topics;
-  std::vector<std::string_view> ops;
-  std::vector<std::int64_t> seqs;
-  for (const auto& row : work.rows) {
-    ids.push_back(row.event_id);
-    topics.push_back(once == Once::row ? std::string_view(row.topic_id) : std::string_view());
-    ops.push_back(once == Once::row ? to_string(row.op) : std::string_view());
-    seqs.push_back(row.seq.value);
-  }
-  pg::Params params(work.consumer, ids, topics, ops, seqs);
-  const auto fresh = co_await work.connection.query(sql::kClaimEffects, std::move(params), work.deadline);
-  std::vector<LogRow> claimed;
-  std::unordered_map<std::string, int> keys;
-  for (const auto& row : fresh) {
-    keys[fmt::format("{} {} {}", row.get<std::string_view>(0), row.get<std::string_view>(1),
-                     row.get<std::string_view>(2))] = 1;
-  }
-  for (std::size_t i = 0; i < work.rows.size(); ++i) {
-    auto& left = keys[fmt::format("{} {} {}", ids[i], topics[i], ops[i])];
-    if (left-- > 0) claimed.push_back(work.rows[i]);
-  }
-  co_return claimed;
 }
 
 }  // namespace todoke::outbox

@@ -5,7 +5,8 @@
 // Woken by NOTIFY and in process, and looks by itself at least twice a second. Sees an offset that somebody moved, up
 // or down, within a second.
 //
-// Bounded: rows of a batch (adaptive), tries for a row, time of a batch.
+// Bounded: rows of a batch (adaptive), tries for a row, time of a batch. A call of the consumer that does not even end
+// some seconds after its deadline loses its connection, and the name is left to another instance.
 #pragma once
 
 #include <chrono>
@@ -13,10 +14,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/backoff.hpp"
 #include "base/service.hpp"
 #include "outbox/consumer.hpp"
 #include "outbox/log_signal.hpp"
@@ -55,26 +58,36 @@ class Runner final : public Service {
     std::int64_t epoch;
     Seq last;
   };
-  class Fenced;
+  // Somebody else holds the name now, or has moved the offset.
+  struct Fenced : std::runtime_error {
+    Fenced() : std::runtime_error("the offset was moved, or another instance has taken over") {}
+  };
   enum class Next { more, wait };
+  // A call of the consumer that is under way.
+  class Applying;
 
   Task<void> hold_and_follow();
   Task<std::optional<Held>> take_lease();
   Task<void> give_back(Held held);
-  // Renews the lease every third of it until `held_` is no longer set.
+  // Renews the lease every third of it as long as it is that one which is held.
   Task<void> keep_lease(Held held);
+  // The call of the consumer hangs: its locks go with its connection, and the lease lapses.
+  void give_up_hanging();
   Task<Next> step(Held& held);
   // All of them: in one batch, in parts, or buried.
   Task<void> apply(Held& held, std::vector<LogRow> rows);
   Task<void> apply_once(Held& held, std::span<const LogRow> rows);
   Task<std::int64_t> apply_effects(pg::Connection& connection, std::span<const LogRow> rows, Deadline deadline);
   Task<void> retry_letter(const Held& held, const pg::Result& letter);
+  Task<void> apply_letter(const Held& held, const pg::Result& letter);
   Task<std::unordered_map<std::string, LoggedEvent>> load_events(pg::Connection& connection,
                                                                  std::span<const LogRow> rows, Deadline deadline);
   Task<void> advance(pg::Connection& connection, Held& held, std::span<const LogRow> rows, std::int64_t purged,
                      Deadline deadline);
   Task<void> bury(Held& held, const LogRow& row, std::string error);
+  void start_rebuild(Held held);
   Task<void> rebuild(Held held);
+  Task<void> end_rebuild(Held held, Seq head);
   Task<void> note_progress(Held held, std::int64_t done, std::int64_t total);
   void adapt(std::chrono::nanoseconds took, std::size_t rows);
 
@@ -93,8 +106,12 @@ class Runner final : public Service {
   metrics::Counter& retries_;      // todoke_consumer_retries_total{consumer}
   metrics::Histogram& batch_seconds_;  // todoke_consumer_batch_seconds
   std::size_t batch_rows_;
-  bool holds_ = false;       // keep_lease goes on
+  std::int64_t held_epoch_ = 0;  // 0: the name is not ours
+  bool went_on_ = false;         // since the last failure
+  Applying* applying_ = nullptr;
   bool rebuilding_ = false;  // a rebuild is under way
+  Backoff rebuild_backoff_;
+  SteadyTime rebuild_again_at_{};
   Signal wake_;
   Signal helpers_ended_;  // keep_lease and rebuild
   int helpers_ = 0;

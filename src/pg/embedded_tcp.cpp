@@ -28,8 +28,8 @@ constexpr std::size_t kPemBytesMax = 1024 * 1024;
 bool is_host(std::string_view host) {
   if (host == "*") return true;
   return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == ':' ||
-           c == '-' || c == '_' || c == '%';
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == ':' || c == '-' || c == '_' || c == '%';
   });
 }
 
@@ -38,7 +38,8 @@ std::string read_pem(const std::string& path, std::string_view key) {
   std::string text(kPemBytesMax + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   const auto got = static_cast<std::size_t>(file.gcount());
-  if (!file.is_open() || file.bad() || got == 0) throw UserError(fmt::format("{}: {} can't be read", key, path));
+  if (!file.is_open() || file.bad() || got == 0)
+    throw UserError(fmt::format("{}: {} can't be read", key, path));
   if (got > kPemBytesMax) throw UserError(fmt::format("{}: {} is too large", key, path));
   text.resize(got);
   return text;
@@ -75,7 +76,8 @@ int try_to_bind(const addrinfo& address) {
 
 Expected<TcpAddress> tcp_address(std::string_view text, std::string_view key) {
   const auto refused = [&] {
-    return refuse(fmt::format("{}: '{}' is no host:port, such as 127.0.0.1:5433, [::1]:5433 or *:5433", key, text));
+    return refuse(
+        fmt::format("{}: '{}' is no host:port, such as 127.0.0.1:5433, [::1]:5433 or *:5433", key, text));
   };
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return refused();
@@ -87,7 +89,8 @@ Expected<TcpAddress> tcp_address(std::string_view text, std::string_view key) {
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(port_text.data(), port_text.data() + port_text.size(), port);
   if (error != std::errc() || end != port_text.data() + port_text.size()) return refused();
-  if (port == 0) return refuse(fmt::format("{}: name a port; Postgres takes none of the system's choice", key));
+  if (port == 0)
+    return refuse(fmt::format("{}: name a port; Postgres takes none of the system's choice", key));
   return TcpAddress{std::string(host), port};
 }
 
@@ -96,7 +99,8 @@ Expected<std::optional<EmbeddedTcp>> embedded_tcp(const EmbeddedConfig& config) 
     return refuse("log.tls_cert and log.tls_key belong together: set both or none");
   }
   if (config.listen.empty()) {
-    if (!config.tls_cert.empty()) return refuse("log.tls_cert is for TCP, and log.listen is empty: set it too");
+    if (!config.tls_cert.empty())
+      return refuse("log.tls_cert is for TCP, and log.listen is empty: set it too");
     return std::nullopt;
   }
   auto address = tcp_address(config.listen, kLogListen.spec.name);
@@ -149,7 +153,8 @@ void check_address_free(const TcpAddress& address) {
 
 std::string tcp_settings(const std::optional<EmbeddedTcp>& tcp) {
   if (!tcp) return "listen_addresses = ''\n";
-  // A consumer whose machine has vanished gives its connection back after two minutes and not after two hours.
+  // A consumer whose machine has vanished gives its connection back after two minutes and not after two
+  // hours.
   auto text = fmt::format(
       "listen_addresses = '{}'\n"
       "tcp_keepalives_idle = 60\n"

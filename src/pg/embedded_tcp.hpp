@@ -1,4 +1,5 @@
-// TCP on the embedded Postgres, for those who follow the log from outside. Closed unless log.listen says otherwise.
+// TCP on the embedded Postgres, for those who follow the log from outside. Closed unless log.listen says
+// otherwise.
 //
 // Open, it lets in the members of the group todoke_consumers and nobody else, into the database todoke, with
 // scram-sha-256; with a certificate, through TLS only.
@@ -43,16 +44,16 @@ TlsFiles read_tls_files(const EmbeddedTcp& tcp);
 // Throws UserError when another program has the port or no address of this machine fits. Name lookups block.
 void check_address_free(const TcpAddress& address);
 
-// The files of the cluster that Postgres reads its certificate from. They are copies: the originals often belong to
-// root alone.
+// The files of the cluster that Postgres reads its certificate from. They are copies: the originals often
+// belong to root alone.
 inline constexpr std::string_view kClusterTlsCert = "todoke_tls.crt";
 inline constexpr std::string_view kClusterTlsKey = "todoke_tls.key";
 
 // For todoke.conf.
 std::string tcp_settings(const std::optional<EmbeddedTcp>& tcp);
 
-// `file` (pg_hba.conf) with todoke's own lines in it, or without them where TCP is closed. They stand at the top, or
-// where they stood before: what somebody has written above them wins.
+// `file` (pg_hba.conf) with todoke's own lines in it, or without them where TCP is closed. They stand at the
+// top, or where they stood before: what somebody has written above them wins.
 std::string with_host_rules(std::string_view file, const std::optional<EmbeddedTcp>& tcp);
 
 }  // namespace todoke::pg

@@ -40,8 +40,8 @@ TEST(EmbeddedTcp, AnAddressIsAHostAndAPort) {
   EXPECT_EQ(v4->port, 5433);
   EXPECT_EQ(tcp_address("[::1]:1", "k")->host, "::1");
   EXPECT_EQ(tcp_address("*:65535", "k")->host, "*");
-  for (const auto* wrong : {"", "5433", "host", ":5433", "::1:5433", "a b:1", "h:x", "h:65536", "h:-1", "h:1x",
-                            "a,b:1", "h';x:1", "[]:1"}) {
+  for (const auto* wrong : {"", "5433", "host", ":5433", "::1:5433", "a b:1", "h:x", "h:65536", "h:-1",
+                            "h:1x", "a,b:1", "h';x:1", "[]:1"}) {
     EXPECT_FALSE(tcp_address(wrong, "log.listen")) << wrong;
   }
   EXPECT_THAT(tcp_address("127.0.0.1:0", "log.listen").error().message, HasSubstr("log.listen: name a port"));
@@ -77,7 +77,8 @@ TEST(EmbeddedTcp, HostRulesStayBelowWhatSomebodyPutAboveThem) {
   const auto rules = with_host_rules("", open_tcp(false));
   const auto mine = "host all me 10.0.0.1/32 scram-sha-256\n" + rules + "local all all peer\n";
   EXPECT_EQ(with_host_rules(mine, open_tcp(false)), mine);
-  EXPECT_EQ(with_host_rules(mine, std::nullopt), "host all me 10.0.0.1/32 scram-sha-256\nlocal all all peer\n");
+  EXPECT_EQ(with_host_rules(mine, std::nullopt),
+            "host all me 10.0.0.1/32 scram-sha-256\nlocal all all peer\n");
 }
 
 TEST(EmbeddedTcp, HostRulesWithoutTheirEndLoseNoLineOfOthers) {

@@ -18,7 +18,8 @@ std::string scram_verifier(Connection& connection, const std::string& role, cons
 
 std::map<std::string, std::string> connection_settings(Connection& connection) {
   auto* conn = connection.state().conn;
-  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfo(conn), &PQconninfoFree);
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfo(conn),
+                                                                             &PQconninfoFree);
   if (!options) throw std::bad_alloc();
   std::map<std::string, std::string> settings;
   for (const auto* option = options.get(); option->keyword != nullptr; ++option) {

@@ -8,12 +8,12 @@
 
 namespace todoke::pg {
 
-// What CREATE ROLE … PASSWORD takes in the place of the password itself, so that it never travels and stands in no log
-// (scram-sha-256).
+// What CREATE ROLE … PASSWORD takes in the place of the password itself, so that it never travels and stands
+// in no log (scram-sha-256).
 std::string scram_verifier(Connection& connection, const std::string& role, const std::string& password);
 
-// The settings of libpq that are in force, by their names (host, port, dbname, sslmode …), without any secret. `host` is
-// the folder of the socket where there is no network between.
+// The settings of libpq that are in force, by their names (host, port, dbname, sslmode …), without any
+// secret. `host` is the folder of the socket where there is no network between.
 std::map<std::string, std::string> connection_settings(Connection& connection);
 
 }  // namespace todoke::pg

@@ -117,6 +117,7 @@ TEST_F(Killed, ADatabaseThatIsKilledCostsNoEventAndNoRestartOfTheRelay) {
     const auto outcome = load.finish();
     EXPECT_THAT(outcome.odd, IsEmpty());
     EXPECT_EQ(outcome.unanswered, 0U) << "every EVENT gets its OK";
+    EXPECT_THAT(outcome.failures, IsEmpty());
     accepted.insert(outcome.accepted.begin(), outcome.accepted.end());
     expect_serves(relay);
     expect_all_there();

@@ -101,6 +101,7 @@ Load::Outcome Load::finish() {
   Outcome outcome;
   for (const auto& publisher : publishers_) {
     const auto& answers = publisher->finish();
+    if (!publisher->failure().empty()) outcome.failures.push_back(publisher->failure());
     outcome.unanswered += publisher->sent().size() - answers.size();
     for (const auto& [id, oks] : answers) {
       const auto& ok = oks.front();

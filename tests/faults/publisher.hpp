@@ -42,6 +42,8 @@ class Publisher {
   const Answers& finish();
   // After finish: how often each event was sent, whether or not the relay has seen it.
   [[nodiscard]] std::map<std::string, std::size_t> sent() const;
+  // After finish: what broke the connection, if it did not last.
+  [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
   void run(std::uint16_t port, std::size_t in_flight_max);
@@ -68,6 +70,7 @@ class Load {
     std::set<std::string> refused;  // `error: not stored, try again`
     std::vector<std::string> odd;
     std::size_t unanswered = 0;
+    std::vector<std::string> failures;  // of connections
   };
   Outcome finish();
 

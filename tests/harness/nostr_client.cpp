@@ -58,7 +58,8 @@ std::int64_t StoredAnswer::cursor() const {
 NostrClient::NostrClient(const std::string& url, net::WsClientOptions options)
     : state_(std::make_unique<State>()), url_(url) {
   state_->run([&]() -> Task<void> {
-    state_->client = co_await net::WsClient::connect(url, std::move(options), Deadline::after(kClientPatience));
+    state_->client =
+        co_await net::WsClient::connect(url, std::move(options), Deadline::after(kClientPatience));
   });
   const auto first = receive();
   if (!first.starts_with("[\"AUTH\",")) throw std::runtime_error("the first message is no AUTH: " + first);
@@ -72,7 +73,8 @@ NostrClient::~NostrClient() {
 }
 
 void NostrClient::send(const std::string& text) {
-  state_->run([&]() -> Task<void> { co_await state_->client->send_text(text, Deadline::after(kClientPatience)); });
+  state_->run(
+      [&]() -> Task<void> { co_await state_->client->send_text(text, Deadline::after(kClientPatience)); });
 }
 
 void NostrClient::send_binary(const std::string& bytes) {
@@ -104,7 +106,8 @@ std::string NostrClient::receive(std::string_view prefix) {
   }
   for (;;) {
     auto message = state_->next();
-    if (!message) throw std::runtime_error("the relay has closed the connection before " + std::string(prefix));
+    if (!message)
+      throw std::runtime_error("the relay has closed the connection before " + std::string(prefix));
     if (message->starts_with(prefix)) return std::move(*message);
     kept.push_back(std::move(*message));
   }
@@ -188,16 +191,15 @@ std::string NostrClient::live(const std::string& sub) {
 }
 
 OkAnswer NostrClient::authenticate(const nostr::SecretKey& key) {
-  const auto event = nostr::sign_event(
-      {unix_now(), nostr::kAuth, {{"relay", url_}, {"challenge", challenge_}}, ""}, key);
+  const auto event =
+      nostr::sign_event({unix_now(), nostr::kAuth, {{"relay", url_}, {"challenge", challenge_}}, ""}, key);
   send("[\"AUTH\"," + std::string(event.json()) + "]");
   return parse_ok(receive("[\"OK\","));
 }
 
 void NostrClient::close() {
-  state_->run([&]() -> Task<void> {
-    co_await state_->client->close(1000, "", Deadline::after(kClientPatience));
-  });
+  state_->run(
+      [&]() -> Task<void> { co_await state_->client->close(1000, "", Deadline::after(kClientPatience)); });
 }
 
 std::uint16_t NostrClient::close_code() const {
@@ -213,8 +215,9 @@ std::int64_t unix_now() {
       .count();
 }
 
-nostr::Event note(const nostr::SecretKey& key, std::string content, std::vector<std::vector<std::string>> tags,
-                  nostr::Kind kind, std::optional<std::int64_t> created_at) {
+nostr::Event note(const nostr::SecretKey& key, std::string content,
+                  std::vector<std::vector<std::string>> tags, nostr::Kind kind,
+                  std::optional<std::int64_t> created_at) {
   return nostr::sign_event({created_at.value_or(unix_now()), kind, std::move(tags), std::move(content)}, key);
 }
 

@@ -50,8 +50,8 @@ class NostrClient {
   std::optional<std::string> receive_or_end();
   // The next message that starts with `prefix`, such as `["OK"`; others wait for a later call.
   std::string receive(std::string_view prefix);
-  // Sends a CLOSE for an unknown subscription and a REQ that is refused, and takes everything up to its CLOSED:
-  // what the relay had sent before. For "nothing more comes".
+  // Sends a CLOSE for an unknown subscription and a REQ that is refused, and takes everything up to its
+  // CLOSED: what the relay had sent before. For "nothing more comes".
   std::vector<std::string> drain();
 
   OkAnswer publish(const nostr::Event& event);

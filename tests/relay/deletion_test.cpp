@@ -100,9 +100,10 @@ TEST_F(DeletionTest, DeletionIsSoft) {
   const auto event = global_note(alice, "kept for reports", {{"p", hex_of(bob)}});
   store(event);
   store(deletion_of(alice, {{"e", hex_of(event)}}));
-  EXPECT_EQ(rig.sql(fmt::format("SELECT content, deleted_at IS NOT NULL FROM cn_relay.events WHERE event_id = '{}'",
-                                hex_of(event))),
-            Rows{"kept for reports|t"});
+  EXPECT_EQ(
+      rig.sql(fmt::format("SELECT content, deleted_at IS NOT NULL FROM cn_relay.events WHERE event_id = '{}'",
+                          hex_of(event))),
+      Rows{"kept for reports|t"});
   EXPECT_EQ(rig.value(fmt::format("SELECT count(*) FROM cn_relay.effective_events WHERE event_id = '{}'",
                                   hex_of(event))),
             "0");
@@ -193,8 +194,7 @@ TEST_F(DeletionTest, OneRequestMayNameManyTargets) {
   for (const auto& event : events) store(event);
   const auto request = deletion_of(alice, targets);
   store(request);
-  EXPECT_THAT(client.stored(kGlobal).ids,
-              testing::UnorderedElementsAre(hex_of(of_bob), hex_of(request)));
+  EXPECT_THAT(client.stored(kGlobal).ids, testing::UnorderedElementsAre(hex_of(of_bob), hex_of(request)));
   EXPECT_EQ(rig.value("SELECT count(*) FROM cn_relay.events_outbox WHERE reason = 'nip09'"), "40");
 }
 

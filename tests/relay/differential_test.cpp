@@ -1,5 +1,5 @@
-// Random events and random filters: what the relay has stored, what it sends live and what a naive matcher says
-// must be the same. A failure prints its seed; TODOKE_TEST_SEED=<number> runs that one again.
+// Random events and random filters: what the relay has stored, what it sends live and what a naive matcher
+// says must be the same. A failure prints its seed; TODOKE_TEST_SEED=<number> runs that one again.
 #include <algorithm>
 #include <cstdlib>
 #include <random>
@@ -36,7 +36,8 @@ struct Request {
 class Dice {
  public:
   Dice(std::uint64_t seed, bool open) : random_(seed), open_(open) {
-    for (int i = 0; i < 4; ++i) keys_.push_back(SecretKey::from_hex(fmt::format("{:064x}", below(1 << 30) + 1)).value());
+    for (int i = 0; i < 4; ++i)
+      keys_.push_back(SecretKey::from_hex(fmt::format("{:064x}", below(1 << 30) + 1)).value());
     for (const auto* digits : {"0", "1", "a", "f"}) hexes_.push_back(std::string(64, *digits));
     topics_ = {"kukuri:global", topic('1'), topic('2')};
   }
@@ -82,7 +83,8 @@ class Dice {
     }
     if (below(4) == 0) {
       filter.kinds.emplace();
-      for (std::size_t i = below(12) == 0 ? 0 : 1 + below(4); i > 0; --i) filter.kinds->push_back(one_of(events).kind);
+      for (std::size_t i = below(12) == 0 ? 0 : 1 + below(4); i > 0; --i)
+        filter.kinds->push_back(one_of(events).kind);
     }
     if (!open_ || below(3) == 0) filter.tags['t'] = t_values();
     for (std::size_t i = below(3); i > 0; --i) {
@@ -95,7 +97,9 @@ class Dice {
     return filter;
   }
 
-  std::size_t below(std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random_); }
+  std::size_t below(std::size_t end) {
+    return std::uniform_int_distribution<std::size_t>(0, end - 1)(random_);
+  }
 
  private:
   template <class T>
@@ -118,7 +122,8 @@ class Dice {
   std::vector<std::string> tag_values(char letter) {
     std::vector<std::string> list;
     const bool hex = letter == 'e' || letter == 'p';
-    for (std::size_t i = below(20) == 0 ? 0 : 1 + below(3); i > 0; --i) list.push_back(one_of(hex ? hexes_ : values_));
+    for (std::size_t i = below(20) == 0 ? 0 : 1 + below(3); i > 0; --i)
+      list.push_back(one_of(hex ? hexes_ : values_));
     return list;
   }
 
@@ -129,9 +134,10 @@ class Dice {
   std::vector<std::string> hexes_;
   std::vector<std::string> topics_;
   std::vector<char> letters_ = {'e', 'p', 'x', 'X', 'd', 'r'};
-  std::vector<std::string> values_ = {"a", "b", "A", "", std::string("a\0b", 3), std::string(300, 'v'), "日本"};
-  std::vector<std::vector<std::string>> odd_tags_ = {{},         {"x"},      {"xx", "a"}, {"", "a"}, {"t", "a"},
-                                                     {"t", "b"}, {"e", "a"}, {"-x", "a"}, {"é", "a"}};
+  std::vector<std::string> values_ = {"a",   "b", "A", "", std::string("a\0b", 3), std::string(300, 'v'),
+                                      "日本"};
+  std::vector<std::vector<std::string>> odd_tags_ = {
+      {}, {"x"}, {"xx", "a"}, {"", "a"}, {"t", "a"}, {"t", "b"}, {"e", "a"}, {"-x", "a"}, {"é", "a"}};
 };
 
 struct Mode {
@@ -168,10 +174,10 @@ class DifferentialTest : public testing::TestWithParam<Mode> {
     std::vector<NaiveEvent> taken;
     for (const auto& event : events) {
       const auto ok = client.publish_json(event.json);
-      const bool replaced = !naive_address(event).empty() &&
-                            std::any_of(taken.begin(), taken.end(), [&](const auto& other) {
-                              return naive_address(other) == naive_address(event) && wins(other, event);
-                            });
+      const bool replaced =
+          !naive_address(event).empty() && std::any_of(taken.begin(), taken.end(), [&](const auto& other) {
+            return naive_address(other) == naive_address(event) && wins(other, event);
+          });
       EXPECT_EQ(ok.accepted, !replaced) << ok.text << ' ' << event.json;
       if (ok.accepted) taken.push_back(event);
     }
@@ -201,7 +207,8 @@ class DifferentialTest : public testing::TestWithParam<Mode> {
     }
   }
 
-  void compare_by_seq(const std::vector<Request>& requests, const std::vector<NaiveEvent>& effective, Dice& dice) {
+  void compare_by_seq(const std::vector<Request>& requests, const std::vector<NaiveEvent>& effective,
+                      Dice& dice) {
     NostrClient client(rig.url());
     const auto seq_of = seqs();
     const auto head = std::stoull(rig.value("SELECT max(seq) FROM cn_relay.events_outbox"));
@@ -221,7 +228,8 @@ class DifferentialTest : public testing::TestWithParam<Mode> {
 // One subscription for each request on a connection of its own; what each got until the last event came.
 class LiveReader {
  public:
-  LiveReader(const std::string& url, const std::vector<Request>& requests) : client_(url), got_(requests.size()) {
+  LiveReader(const std::string& url, const std::vector<Request>& requests)
+      : client_(url), got_(requests.size()) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const auto answer = client_.request(fmt::format("r{}", i), requests[i].json());
       EXPECT_EQ(answer.closed, "") << requests[i].json();
@@ -284,9 +292,8 @@ TEST_P(DifferentialTest, StoredLiveAndNaiveAgree) {
     std::erase(got, last.id);
     // A version that has been replaced by the time of its delivery may be left out.
     const auto may_miss = [&](const NaiveEvent& event) {
-      return !is_in(event.id, got) && std::none_of(effective.begin(), effective.end(), [&](const auto& other) {
-        return other.id == event.id;
-      });
+      return !is_in(event.id, got) && std::none_of(effective.begin(), effective.end(),
+                                                   [&](const auto& other) { return other.id == event.id; });
     };
     Ids wanted;
     for (const auto& event : taken) {

@@ -25,9 +25,11 @@ TEST_F(EventsTest, EveryFormErrorHasItsText) {
   const auto key = hex_of(alice);
   const auto upper = "\"A" + key.substr(1) + '"';
   EXPECT_EQ(answer_to(changed("\"id\":\"", "\"id\":\"0x")), "invalid: id must be 64 lower-case hex digits");
-  EXPECT_EQ(answer_to(changed("\"id\":\"", "\"id\":1,\"was\":\"")), "invalid: id must be 64 lower-case hex digits");
+  EXPECT_EQ(answer_to(changed("\"id\":\"", "\"id\":1,\"was\":\"")),
+            "invalid: id must be 64 lower-case hex digits");
   EXPECT_EQ(answer_to(changed('"' + key + '"', upper)), "invalid: pubkey must be 64 lower-case hex digits");
-  EXPECT_EQ(answer_to(changed("\"sig\":\"", "\"sig\":\"00")), "invalid: sig must be 128 lower-case hex digits");
+  EXPECT_EQ(answer_to(changed("\"sig\":\"", "\"sig\":\"00")),
+            "invalid: sig must be 128 lower-case hex digits");
   for (const auto* time : {"1700000000.0", "1.7e9", "\"1700000000\"", "null", "9223372036854775808"}) {
     EXPECT_EQ(answer_to(changed("1700000000", time)), "invalid: created_at must be an integer") << time;
   }
@@ -36,12 +38,15 @@ TEST_F(EventsTest, EveryFormErrorHasItsText) {
               "invalid: kind must be an integer from 0 to 65535")
         << kind;
   }
-  for (const auto* tags : {"\"tags\":null,\"was\":[", "\"tags\":[\"t\"],\"was\":[", "\"tags\":[[1]],\"was\":[",
-                           "\"tags\":[[\"t\",null]],\"was\":["}) {
-    EXPECT_EQ(answer_to(changed("\"tags\":[", tags)), "invalid: tags must be an array of arrays of strings") << tags;
+  for (const auto* tags : {"\"tags\":null,\"was\":[", "\"tags\":[\"t\"],\"was\":[",
+                           "\"tags\":[[1]],\"was\":[", "\"tags\":[[\"t\",null]],\"was\":["}) {
+    EXPECT_EQ(answer_to(changed("\"tags\":[", tags)), "invalid: tags must be an array of arrays of strings")
+        << tags;
   }
-  EXPECT_EQ(answer_to(changed("\"content\":\"content\"", "\"content\":7")), "invalid: content must be a string");
-  EXPECT_EQ(answer_to(changed("\"content\":\"content\"", R"("content":"\ud800")")), "invalid: lone surrogate");
+  EXPECT_EQ(answer_to(changed("\"content\":\"content\"", "\"content\":7")),
+            "invalid: content must be a string");
+  EXPECT_EQ(answer_to(changed("\"content\":\"content\"", R"("content":"\ud800")")),
+            "invalid: lone surrogate");
   EXPECT_EQ(answer_to(changed("\"kukuri:global\"", R"("\udc00")")), "invalid: lone surrogate");
   EXPECT_EQ(answer_to(changed("\"content\":", "\"kontent\":")), "invalid: missing event member");
   EXPECT_EQ(rig.value("SELECT count(*) FROM cn_relay.events"), "0");
@@ -70,7 +75,8 @@ TEST_F(EventsTest, WrongSignatureIsRefused) {
 }
 
 TEST_F(EventsTest, EventIsServedInCanonicalFormHoweverItWasWritten) {
-  const auto event = global_note(alice, "a/b \"quoted\" \\ \n\t\r\b\f \x01 \x7f \u2028 \uffff 😀 é", {{"x", "/"}});
+  const auto event =
+      global_note(alice, "a/b \"quoted\" \\ \n\t\r\b\f \x01 \x7f \u2028 \uffff 😀 é", {{"x", "/"}});
   auto json = std::string(event.json());
   json.replace(json.find("a/b"), 3, R"(\u0061\/b)");
   json.replace(json.find("\"kind\":"), 7, "\"kind\" : \n ");
@@ -90,15 +96,15 @@ TEST_F(EventsTest, MalformedReferencesDoNotMakeAnEventInvalid) {
 
 TEST_F(EventsTest, EventsOfAnyAgeAreTakenButNotOfTheFuture) {
   const auto now = unix_now();
-  for (const std::int64_t time :
-       {now - 86'400 * 365, std::int64_t{1}, std::int64_t{0}, std::int64_t{-1},
-        std::numeric_limits<std::int64_t>::min()}) {
+  for (const std::int64_t time : {now - 86'400 * 365, std::int64_t{1}, std::int64_t{0}, std::int64_t{-1},
+                                  std::numeric_limits<std::int64_t>::min()}) {
     const auto event = global_note(alice, "old", {}, 1, time);
     store(event);
     EXPECT_THAT(client.stored(by_id(event)).events, ElementsAre(std::string(event.json())));
   }
   store(global_note(alice, "soon", {}, 1, now + 14 * 60));
-  EXPECT_EQ(refusal_of(global_note(alice, "too late", {}, 1, now + 16 * 60)), "invalid: created_at out of range");
+  EXPECT_EQ(refusal_of(global_note(alice, "too late", {}, 1, now + 16 * 60)),
+            "invalid: created_at out of range");
   EXPECT_EQ(refusal_of(global_note(alice, "never", {}, 1, std::numeric_limits<std::int64_t>::max())),
             "invalid: created_at out of range");
 }
@@ -123,7 +129,9 @@ TEST_F(EventsTest, EventOfExactlyTheLargestSizeIsTaken) {
 }
 
 TEST_F(EventsTest, TagsAreCounted) {
-  const auto with_tags = [&](std::size_t count) { return global_note(alice, "", Tags(count - 1, {"x", "y"})); };
+  const auto with_tags = [&](std::size_t count) {
+    return global_note(alice, "", Tags(count - 1, {"x", "y"}));
+  };
   store(with_tags(2'000));
   EXPECT_EQ(refusal_of(with_tags(2'001)), "invalid: too many tags");
   store(global_note(alice, "", {std::vector<std::string>(100, "v")}));
@@ -139,7 +147,8 @@ TEST_F(EventsTest, KindsBetweenPeersAreRefused) {
 }
 
 TEST_F(EventsTest, KindsOutsideAllRangesAreRegular) {
-  for (const auto kind : std::initializer_list<nostr::Kind>{2, 41, 44, 1'000, 9'999, 40'000, 45'000, 65'535}) {
+  for (const auto kind :
+       std::initializer_list<nostr::Kind>{2, 41, 44, 1'000, 9'999, 40'000, 45'000, 65'535}) {
     const auto older = global_note(alice, "older", {}, kind, 1'700'000'000);
     const auto newer = global_note(alice, "newer", {}, kind, 1'700'000'001);
     store(older);
@@ -158,7 +167,8 @@ TEST_F(EventsTest, ScopeAndEpochHaveAForm) {
   EXPECT_EQ(refusal({{"scope", "friend"}, {"epoch", "1.5"}}), "invalid: epoch must be an integer");
   EXPECT_EQ(refusal({{"scope", "friend"}, {"epoch", "1"}, {"epoch", "2"}}), "invalid: more than one epoch");
   EXPECT_EQ(refusal({{"scope", "everybody"}}), "invalid: unknown scope");
-  EXPECT_EQ(refusal({{"scope", "public"}, {"scope", "friend"}, {"epoch", "1"}}), "invalid: more than one scope");
+  EXPECT_EQ(refusal({{"scope", "public"}, {"scope", "friend"}, {"epoch", "1"}}),
+            "invalid: more than one scope");
   EXPECT_EQ(refusal({{"epoch", "1"}}), "invalid: missing scope");
   store(global_note(alice, "public needs no epoch", {{"scope", "public"}}));
 }
@@ -179,16 +189,19 @@ TEST_F(EventsTest, KindsOfTheNetworkMustHaveTheirTags) {
   EXPECT_EQ(refusal(39000, marked({{"d", "descriptor"}})), "invalid: missing exp");
   EXPECT_EQ(refusal(39000, marked({{"d", "descriptor"}, {"exp", exp}}), "text"),
             "invalid: content must be a JSON object");
-  EXPECT_EQ(refusal(39000, marked({{"d", "descriptor"}, {"exp", exp}}), "{}"), "invalid: wrong content schema");
+  EXPECT_EQ(refusal(39000, marked({{"d", "descriptor"}, {"exp", exp}}), "{}"),
+            "invalid: wrong content schema");
   EXPECT_EQ(refusal(39001, marked({{"d", "x"}})), "invalid: missing role");
   EXPECT_EQ(refusal(39005, marked({{"d", "x"}})), "invalid: missing target");
   EXPECT_EQ(refusal(39005, marked({{"d", "x"}, {"target", "me"}})),
             "invalid: target must be event:<id> or pubkey:<hex>");
   const auto target = "pubkey:" + hex_of(bob);
   EXPECT_EQ(refusal(39005, marked({{"d", "x"}, {"target", target}})), "invalid: missing reason");
-  EXPECT_EQ(refusal(39005, marked({{"d", "x"}, {"target", target}, {"reason", "ugly"}})), "invalid: unknown reason");
+  EXPECT_EQ(refusal(39005, marked({{"d", "x"}, {"target", target}, {"reason", "ugly"}})),
+            "invalid: unknown reason");
   EXPECT_EQ(refusal(39006, marked({{"d", "x"}, {"target", target}})), "invalid: missing label");
-  EXPECT_EQ(refusal(39006, marked({{"d", "x"}, {"target", target}, {"label", "ugly"}})), "invalid: unknown label");
+  EXPECT_EQ(refusal(39006, marked({{"d", "x"}, {"target", target}, {"label", "ugly"}})),
+            "invalid: unknown label");
   EXPECT_EQ(refusal(30382, {{"d", hex_of(bob)}}), "invalid: missing claim");
   EXPECT_EQ(refusal(30382, {{"d", hex_of(bob)}, {"claim", "c"}, {"rank", "101"}}),
             "invalid: rank must be an integer from 0 to 100");

@@ -20,8 +20,9 @@ class ExpiryTest : public TopicsTest {
   }
   Rows await_log(const Event& event, const Rows& rows) {
     return rig.await_sql(
-        fmt::format("SELECT op, topic_id, reason FROM cn_relay.events_outbox WHERE event_id = '{}' ORDER BY seq",
-                    hex_of(event)),
+        fmt::format(
+            "SELECT op, topic_id, reason FROM cn_relay.events_outbox WHERE event_id = '{}' ORDER BY seq",
+            hex_of(event)),
         rows);
   }
 };
@@ -36,7 +37,8 @@ TEST_F(ExpiryTest, WhatIsOverIsRefused) {
   EXPECT_EQ(refusal_of(expiring(-1)), "invalid: expired");
   EXPECT_EQ(refusal_of(expiring(now + 100, {{"expiration", std::to_string(now)}})), "invalid: expired");
   for (const auto* text : {"", "soon", "1.5", "99999999999999999999"}) {
-    EXPECT_EQ(refusal_of(global_note(alice, "", {{"expiration", text}})), "invalid: expiration must be an integer");
+    EXPECT_EQ(refusal_of(global_note(alice, "", {{"expiration", text}})),
+              "invalid: expiration must be an integer");
   }
 }
 
@@ -47,8 +49,8 @@ TEST_F(ExpiryTest, OpenRelayRefusesItToo) {
 }
 
 TEST_F(ExpiryTest, FarExpirationsAreTaken) {
-  for (const std::int64_t at : {unix_now() + 3'600, std::int64_t{253'402'300'800}, std::int64_t{99'999'999'999'999},
-                                std::numeric_limits<std::int64_t>::max()}) {
+  for (const std::int64_t at : {unix_now() + 3'600, std::int64_t{253'402'300'800},
+                                std::int64_t{99'999'999'999'999}, std::numeric_limits<std::int64_t>::max()}) {
     const auto event = expiring(at);
     store(event);
     EXPECT_THAT(client.stored(by_id(event)).events, ElementsAre(std::string(event.json()))) << at;
@@ -101,14 +103,18 @@ TEST_F(ExpiryTest, ExpCountsForTheKindsThatHaveIt) {
       alice,
       R"({"schema":"kukuri-node-desc-v1","name":"n","roles":[],"endpoints":{},"policy_url":"","jurisdiction":"","contact":""})",
       marked({{"d", "descriptor"}}), 39000);
-  const auto service =
-      note(alice, R"({"schema":"kukuri-topic-service-v1"})",
-           marked({{"t", "kukuri:global"}, {"d", "topic_service:kukuri:global:relay:public"}, {"role", "relay"},
-                   {"scope", "public"}}),
-           39001);
+  const auto service = note(alice, R"({"schema":"kukuri-topic-service-v1"})",
+                            marked({{"t", "kukuri:global"},
+                                    {"d", "topic_service:kukuri:global:relay:public"},
+                                    {"role", "relay"},
+                                    {"scope", "public"}}),
+                            39001);
   const auto label = global_note(alice, "",
-                                 marked({{"d", "l"}, {"target", "pubkey:" + hex_of(bob)}, {"label", "spam"},
-                                         {"policy_url", "u"}, {"policy_ref", "r"}}),
+                                 marked({{"d", "l"},
+                                         {"target", "pubkey:" + hex_of(bob)},
+                                         {"label", "spam"},
+                                         {"policy_url", "u"},
+                                         {"policy_ref", "r"}}),
                                  39006);
   // Any other kind may have a tag of that name.
   const auto plain = global_note(alice, "", {{"exp", exp}});

@@ -1,5 +1,6 @@
-// What a REQ or COUNT finds among what is stored, and in which order. Every test runs against each way in which
-// the relay answers: from the tables, from memory, from memory that holds a part only, and as a plain relay.
+// What a REQ or COUNT finds among what is stored, and in which order. Every test runs against each way in
+// which the relay answers: from the tables, from memory, from memory that holds a part only, and as a plain
+// relay.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -77,7 +78,8 @@ TEST_P(FiltersTest, NewestComesFirstAndOfTheSameSecondTheSmallestId) {
   EXPECT_EQ(client.stored(kGlobal).ids, ids);
   // Also where a limit cuts inside a second.
   for (const std::size_t limit : {1U, 3U, 8U, 9U, 15U, 23U}) {
-    EXPECT_EQ(found(fmt::format(R"("limit":{})", limit)), Ids(ids.begin(), ids.begin() + static_cast<int>(limit)));
+    EXPECT_EQ(found(fmt::format(R"("limit":{})", limit)),
+              Ids(ids.begin(), ids.begin() + static_cast<int>(limit)));
   }
 }
 
@@ -91,7 +93,8 @@ TEST_P(FiltersTest, EoseTellsWhetherThereIsMoreAndWhereTheLogStands) {
   EXPECT_EQ(eose(global_and(R"("limit":5)")), fmt::format(R"(["EOSE","s",["finish","seq:{}"]])", seq));
   EXPECT_EQ(eose(global_and(R"("limit":4)")), fmt::format(R"(["EOSE","s",["more","seq:{}"]])", seq));
   EXPECT_EQ(eose(global_and(R"("limit":0)")), fmt::format(R"(["EOSE","s",["more","seq:{}"]])", seq));
-  EXPECT_EQ(eose(global_and(R"("limit":0,"kinds":[7])")), fmt::format(R"(["EOSE","s",["finish","seq:{}"]])", seq));
+  EXPECT_EQ(eose(global_and(R"("limit":0,"kinds":[7])")),
+            fmt::format(R"(["EOSE","s",["finish","seq:{}"]])", seq));
 }
 
 TEST_P(FiltersTest, LimitZeroGivesNothingStoredButWhatComes) {
@@ -109,10 +112,12 @@ TEST_P(FiltersTest, SinceAndUntilAreInclusive) {
   const auto ids = hexes_of(events);
   EXPECT_EQ(found(fmt::format(R"("since":{})", kTime - 2)), Ids({ids[0], ids[1], ids[2]}));
   EXPECT_EQ(found(fmt::format(R"("until":{})", kTime - 2)), Ids({ids[2], ids[3], ids[4]}));
-  EXPECT_EQ(found(fmt::format(R"("since":{},"until":{})", kTime - 3, kTime - 1)), Ids({ids[1], ids[2], ids[3]}));
+  EXPECT_EQ(found(fmt::format(R"("since":{},"until":{})", kTime - 3, kTime - 1)),
+            Ids({ids[1], ids[2], ids[3]}));
   EXPECT_EQ(found(fmt::format(R"("since":{0},"until":{0})", kTime)), Ids({ids[0]}));
   EXPECT_EQ(found(R"("since":-9223372036854775808,"until":9223372036854775807)"), ids);
-  const auto none = client.request("s", global_and(fmt::format(R"("since":{},"until":{})", kTime, kTime - 1)));
+  const auto none =
+      client.request("s", global_and(fmt::format(R"("since":{},"until":{})", kTime, kTime - 1)));
   EXPECT_THAT(none.ids, IsEmpty());
   EXPECT_THAT(none.end, StartsWith(R"(["EOSE","s",["finish",)"));
 }
@@ -189,8 +194,7 @@ TEST_P(FiltersTest, LongTagValuesAreCompared) {
 TEST_P(FiltersTest, SeveralFiltersAreMergedAndGiveEachEventOnce) {
   std::vector<Event> events;
   for (int i = 0; i < 12; ++i) {
-    events.push_back(global_note(i % 2 == 0 ? alice : bob, std::to_string(i), {},
-                                 kKinds[i % 3], kTime - i));
+    events.push_back(global_note(i % 2 == 0 ? alice : bob, std::to_string(i), {}, kKinds[i % 3], kTime - i));
   }
   store_all(events);
   const auto ids = hexes_of(events);
@@ -287,7 +291,8 @@ TEST_P(FiltersTest, SeqAfterTakesConditionsAndSeveralFilters) {
   EXPECT_EQ(page_all({R"("#x":["1"])"}, 3), wanted([](auto i) { return i % 4 == 1; }));
   EXPECT_EQ(page_all({fmt::format(R"("since":{})", kTime - 9)}, 4), wanted([](auto i) { return i <= 9; }));
   const auto of_alice = fmt::format(R"("authors":["{}"])", hex_of(alice));
-  EXPECT_EQ(page_all({of_alice, R"("kinds":[4])"}, 2), wanted([](auto i) { return i % 2 == 0 || i % 3 == 2; }));
+  EXPECT_EQ(page_all({of_alice, R"("kinds":[4])"}, 2),
+            wanted([](auto i) { return i % 2 == 0 || i % 3 == 2; }));
   EXPECT_EQ(page_all({fmt::format(R"("ids":["{}","{}"])", ids[9], ids[4])}, 1), Ids({ids[4], ids[9]}));
 }
 
@@ -309,8 +314,8 @@ TEST_P(FiltersTest, StoredEventIsServedByteForByte) {
       global_note(alice, nul, {}, 1, kTime),
       global_note(alice, "", {{"x", nul, nul}, {nul, "y"}}, 1, kTime - 1),
       global_note(alice, "\\u0000 is no NUL", {{"x", "\\u0000"}}, 1, kTime - 2),
-      global_note(alice, "\x01\x1f \x7f / \u2028 \ufdd0 \U0001f600 \"\\\b\f\n\r\t", {{}, {""}, {"a", "", ""}}, 1,
-                  kTime - 3),
+      global_note(alice, "\x01\x1f \x7f / \u2028 \ufdd0 \U0001f600 \"\\\b\f\n\r\t", {{}, {""}, {"a", "", ""}},
+                  1, kTime - 3),
       global_note(alice, "", {{"t", "Hashtag"}, {"t", "kukuri:global"}}, 1, kTime - 4),
   };
   store_all(events);
@@ -326,7 +331,8 @@ TEST_P(FiltersTest, StoredEventIsServedByteForByte) {
 TEST_P(FiltersTest, AnswerThatWouldBeTooLongIsCut) {
   std::vector<Event> events;
   for (int i = 0; i < 40; ++i) {
-    events.push_back(global_note(alice, std::string(60'000, static_cast<char>('a' + i % 26)), {}, 1, kTime - i));
+    events.push_back(
+        global_note(alice, std::string(60'000, static_cast<char>('a' + i % 26)), {}, 1, kTime - i));
   }
   store_all(events);
   const auto answer = client.stored(kGlobal);
@@ -337,8 +343,8 @@ TEST_P(FiltersTest, AnswerThatWouldBeTooLongIsCut) {
   ids.resize(answer.ids.size());
   EXPECT_EQ(answer.ids, ids);
   // It goes on from there.
-  const auto rest = client.stored(global_and(
-      fmt::format(R"("until":{})", kTime - static_cast<std::int64_t>(answer.ids.size()))));
+  const auto rest = client.stored(
+      global_and(fmt::format(R"("until":{})", kTime - static_cast<std::int64_t>(answer.ids.size()))));
   EXPECT_EQ(answer.ids.size() + rest.ids.size(), 40U);
   EXPECT_FALSE(rest.has_more());
 }
@@ -403,7 +409,8 @@ TEST_F(FilterTextsTest, EveryRefusedFilterHasItsText) {
 TEST_F(FilterTextsTest, RefusedCountIsClosedToo) {
   EXPECT_EQ(client.count("c", R"({"kinds":[1]})"), R"(["CLOSED","c","invalid: #t required"])");
   EXPECT_EQ(client.count("c", global_and(R"("search":"x")")), R"(["CLOSED","c","unsupported: search"])");
-  EXPECT_EQ(client.count("c", global_and(R"("foo":1)")), R"(["CLOSED","c","unsupported: unknown filter key"])");
+  EXPECT_EQ(client.count("c", global_and(R"("foo":1)")),
+            R"(["CLOSED","c","unsupported: unknown filter key"])");
   client.send(R"(["COUNT","c"])");
   EXPECT_EQ(client.receive(), R"(["CLOSED","c","invalid: no filters"])");
 }

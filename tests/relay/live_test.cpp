@@ -51,7 +51,8 @@ TEST_P(LiveTest, EventReachesEverySubscriptionThatMatchesOnce) {
 
 TEST_P(LiveTest, DeliveredEventIsTheStoredOneByteForByte) {
   subscriber.request("s", kGlobal);
-  const auto event = global_note(alice, std::string("nul \0 and \x7f/\u2028", 15), {{"x", std::string("\0", 1)}});
+  const auto event =
+      global_note(alice, std::string("nul \0 and \x7f/\u2028", 15), {{"x", std::string("\0", 1)}});
   store(event);
   EXPECT_EQ(subscriber.receive(), fmt::format(R"(["EVENT","s",{}])", event.json()));
 }
@@ -168,7 +169,8 @@ TEST_P(LiveTest, NothingIsLostOrRepeatedBetweenStoredAndLive) {
   std::vector<std::pair<std::string, Ids>> subs;
   for (int i = 0; i < 12; ++i) {
     const auto sub = fmt::format("s{}", i);
-    const auto filter = i % 3 == 0 ? global_and(R"("seq_after":0,"limit":5000)") : global_and(R"("limit":5000)");
+    const auto filter =
+        i % 3 == 0 ? global_and(R"("seq_after":0,"limit":5000)") : global_and(R"("limit":5000)");
     subs.emplace_back(sub, subscriber.request(sub, filter).ids);
   }
   publisher.join();
@@ -252,7 +254,8 @@ TEST_F(TwoRelaysTest, WhatGotItsOkIsFoundAtOnceWhileTheOtherWritesToo) {
   for (int i = 0; i < 150; ++i) {
     const auto event = global_note(alice, std::to_string(i));
     store_at(at_a, event);
-    const auto ids = at_a.stored(global_and(fmt::format(R"("authors":["{}"],"limit":1000)", hex_of(alice)))).ids;
+    const auto ids =
+        at_a.stored(global_and(fmt::format(R"("authors":["{}"],"limit":1000)", hex_of(alice)))).ids;
     if (std::find(ids.begin(), ids.end(), hex_of(event)) == ids.end()) ++missing;
   }
   done = true;
@@ -286,7 +289,8 @@ TEST_F(TwoRelaysTest, BothDeliverEverythingThatStaysInEffectOnceAndNothingAfterI
     EXPECT_THAT(got, testing::IsSupersetOf(effective));
     // In the order of the log: so nothing came after its successor.
     Ids in_order = order;
-    std::erase_if(in_order, [&](const auto& id) { return std::find(got.begin(), got.end(), id) == got.end(); });
+    std::erase_if(in_order,
+                  [&](const auto& id) { return std::find(got.begin(), got.end(), id) == got.end(); });
     EXPECT_EQ(got, in_order);
   }
 }

@@ -58,7 +58,8 @@ bool passes(const NaiveEvent& event, const NaiveFilter& filter) {
 }
 
 bool passes_any(const NaiveEvent& event, const std::vector<NaiveFilter>& filters) {
-  return std::any_of(filters.begin(), filters.end(), [&](const auto& filter) { return passes(event, filter); });
+  return std::any_of(filters.begin(), filters.end(),
+                     [&](const auto& filter) { return passes(event, filter); });
 }
 
 std::string naive_address(const NaiveEvent& event) {

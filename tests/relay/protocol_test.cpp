@@ -77,8 +77,9 @@ TEST_F(ProtocolTest, EveryEventGetsExactlyOneOk) {
   const auto no_topic = note(alice, "no topic", {});
   auto forged = std::string(global_note(alice, "forged").json());
   forged.replace(forged.find("forged"), 6, "forger");
-  const std::string sent[] = {std::string(good.json()),     std::string(good.json()), forged,
-                              std::string(no_topic.json()), R"({"id":"x"})",          std::string(good.json())};
+  const std::string sent[] = {
+      std::string(good.json()),     std::string(good.json()), forged,
+      std::string(no_topic.json()), R"({"id":"x"})",          std::string(good.json())};
   for (const auto& json : sent) client.send("[\"EVENT\"," + json + "]");
   std::vector<std::string> got;
   for (std::size_t i = 0; i < std::size(sent); ++i) got.push_back(client.receive());

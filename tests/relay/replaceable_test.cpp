@@ -72,8 +72,7 @@ TEST_F(ReplaceableTest, OfTheSameSecondTheSmallerIdWins) {
 }
 
 TEST_F(ReplaceableTest, AddressesDifferByKindAuthorAndD) {
-  const std::vector<Event> all = {article("a", "", kTime),
-                                  article("b", "", kTime - 1),
+  const std::vector<Event> all = {article("a", "", kTime), article("b", "", kTime - 1),
                                   article("", "", kTime - 2),
                                   global_note(bob, "", {{"d", "a"}}, 30023, kTime - 3),
                                   global_note(alice, "", {{"d", "a"}}, 30024, kTime - 4)};
@@ -163,7 +162,8 @@ TEST_F(ReplaceableTest, ManyVersionsInOneBurstLeaveTheNewest) {
 }
 
 TEST_F(ReplaceableTest, LongAndStrangeDsAreAddressesToo) {
-  for (const auto& d : {std::string(5'000, 'd'), std::string("nul\0inside", 10), std::string("a|b:c'\"\\\n")}) {
+  for (const auto& d :
+       {std::string(5'000, 'd'), std::string("nul\0inside", 10), std::string("a|b:c'\"\\\n")}) {
     const auto older = article(d, "older", kTime);
     const auto newer = article(d, "newer", kTime + 1);
     store(older);

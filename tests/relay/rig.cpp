@@ -68,8 +68,9 @@ struct RelayRig::Parts {
                                                registry);
     supervisor.add(server, true);
     supervisor.add(listener);
-    relay::RelayParts parts{config,   clock,  main.executor(), pool, *listener, connect_options(*options.database),
-                            log,      pressure, nullptr, registry, *router, "0.0.0-test"};
+    relay::RelayParts parts{
+        config, clock,    main.executor(), pool,     *listener, connect_options(*options.database),
+        log,    pressure, nullptr,         registry, *router,   "0.0.0-test"};
     for (auto& service : relay::build_relay(std::move(parts))) supervisor.add(std::move(service));
     main.run(supervisor.start());
   }
@@ -141,6 +142,10 @@ std::string RelayRig::url(std::string_view path) const {
 
 ShiftedClock& RelayRig::clock() {
   return parts_->clock;
+}
+
+void RelayRig::press(int level) {
+  parts_->pressure.set(level);
 }
 
 Rows RelayRig::sql(const std::string& statement) const {

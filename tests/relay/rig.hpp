@@ -1,7 +1,7 @@
-// A whole relay in the test's process: its services, its listener on a loopback port, a database of its own or
-// one that it shares with another rig. The services run on one loop; connections run on a second one unless
-// asked otherwise, so that what passes between them is tested as well. Rate limits are off unless a flag says
-// so.
+// A whole relay in the test's process: its services, its listener on a loopback port, a database of its own
+// or one that it shares with another rig. The services run on one loop; connections run on a second one
+// unless asked otherwise, so that what passes between them is tested as well. Rate limits are off unless a
+// flag says so.
 #pragma once
 
 #include <atomic>
@@ -76,6 +76,8 @@ class RelayRig {
   [[nodiscard]] bool await_metric(const std::string& series, double value) const;
 
   [[nodiscard]] ShiftedClock& clock();
+  // Sets the pressure of the node (outbox/pressure.hpp).
+  void press(int level);
   [[nodiscard]] const DatabasePtr& database() const { return options_.database; }
 
   // Stops everything as a node does at SIGTERM. The port changes with the next start.

@@ -9,11 +9,11 @@ std::string topic(char digit) {
 }
 
 void enable_topic(RelayRig& rig, const std::string& topic_id) {
-  rig.sql(fmt::format("INSERT INTO cn_relay.node_subscriptions (topic_id, ref_count) VALUES ('{}', 1)", topic_id));
+  rig.sql(fmt::format("INSERT INTO cn_relay.node_subscriptions (topic_id, ref_count) VALUES ('{}', 1)",
+                      topic_id));
   NostrClient client(rig.url());
-  const auto known = await([&] {
-    return client.stored(fmt::format(R"({{"#t":["{}"],"limit":0}})", topic_id)).closed.empty();
-  });
+  const auto known = await(
+      [&] { return client.stored(fmt::format(R"({{"#t":["{}"],"limit":0}})", topic_id)).closed.empty(); });
   ASSERT_TRUE(known) << "the relay does not notice " << topic_id;
 }
 
@@ -71,9 +71,10 @@ void TopicsTest::store(const Event& event) {
 }
 
 Rows TopicsTest::log_of(const Event& event) const {
-  return rig.sql(fmt::format("SELECT op, topic_id, reason FROM cn_relay.events_outbox WHERE event_id = '{}' "
-                             "ORDER BY seq",
-                             hex_of(event)));
+  return rig.sql(
+      fmt::format("SELECT op, topic_id, reason FROM cn_relay.events_outbox WHERE event_id = '{}' "
+                  "ORDER BY seq",
+                  hex_of(event)));
 }
 
 }  // namespace todoke::test

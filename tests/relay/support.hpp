@@ -1,11 +1,12 @@
 // Short forms that the tests of the relay share.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "harness/nostr_client.hpp"
 #include "rig.hpp"

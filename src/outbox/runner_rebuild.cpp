@@ -1,0 +1,89 @@
+#include <utility>
+
+#include "base/log.hpp"
+#include "outbox/outbox_sql.hpp"
+#include "outbox/runner.hpp"
+#include "pg/transaction.hpp"
+
+namespace todoke::outbox {
+namespace {
+
+constexpr std::chrono::seconds kSmallWorkMax(10);
+
+}  // namespace
+
+void Runner::start_rebuild(Held held) {
+  rebuilding_ = true;
+  ++helpers_;
+  spawn(executor_, rebuild(held), [this](const std::exception_ptr& failure) {
+    if (failure) {
+      log::error("consumer", "the rebuild failed, it will be tried again",
+                 {{"consumer", consumer_->name()}, {"error", describe(failure)}});
+      rebuild_again_at_ = clock_.steady() + rebuild_backoff_.next();
+    } else {
+      rebuild_backoff_.reset();
+    }
+    rebuilding_ = false;
+    --helpers_;
+    helpers_ended_.set();
+  });
+}
+
+// The new store holds what is in effect at some moment after `head` was read; what the log says after `head` is
+// applied to it again, which changes nothing that is right already.
+Task<void> Runner::rebuild(Held held) {
+  const auto small = Deadline::after(kSmallWorkMax);
+  Seq head{0};
+  {
+    const auto lease = co_await pool_.acquire(small);
+    const auto rows = co_await lease->query(sql::kLogEnd, {}, small);
+    head = {rows.one().get<std::int64_t>(0)};
+    pg::Params params(consumer_->name(), held.epoch, std::int64_t{0});
+    co_await lease->query(sql::kRebuildBegins, std::move(params), small);
+  }
+  const Consumer::Progress progress = [this, held](std::int64_t done, std::int64_t total) {
+    return note_progress(held, done, total);
+  };
+  co_await consumer_->rebuild(pool_, progress);
+  // What took hours is not thrown away because a reader kept the tables locked for a moment.
+  Backoff backoff(options_.retry_first, options_.retry_most);
+  for (int tried = 1;; ++tried) {
+    std::exception_ptr failure;
+    try {
+      co_await end_rebuild(held, head);
+    } catch (const Fenced&) {
+      throw;
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (!failure) break;
+    if (tried >= options_.tries_max || stop_asked_) std::rethrow_exception(failure);
+    retries_.add();
+    co_await sleep_for(backoff.next());
+  }
+  log::info("consumer", "rebuilt", {{"consumer", consumer_->name()}, {"seq", head.value}});
+}
+
+// Locks in the order of a batch, its tables first and then the offset: they can't deadlock.
+Task<void> Runner::end_rebuild(Held held, Seq head) {
+  const auto deadline = Deadline::after(options_.batch_max);
+  const auto lease = co_await pool_.acquire(deadline);
+  auto transaction = co_await pg::begin(*lease, deadline);
+  co_await consumer_->swap(*lease, deadline);
+  pg::Params params(consumer_->name(), held.epoch, head.value);
+  const auto ended = co_await lease->query(sql::kRebuildEnds, std::move(params), deadline);
+  if (ended.empty()) throw Fenced();
+  co_await transaction.commit(deadline);
+}
+
+// Also where a rebuild ends that has become pointless.
+Task<void> Runner::note_progress(Held held, std::int64_t done, std::int64_t total) {
+  if (stop_asked_) throw std::runtime_error("the node stops; the rebuild begins again with its next start");
+  const auto deadline = Deadline::after(kSmallWorkMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(consumer_->name(), held.epoch, done, total);
+  const auto noted = co_await lease->query(sql::kRebuildGoesOn, std::move(params), deadline);
+  if (noted.empty()) throw Fenced();
+}
+
+}  // namespace todoke::outbox

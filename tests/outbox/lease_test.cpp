@@ -1,0 +1,193 @@
+// One instance at a time for a name, and what happens when it falls silent.
+#include <atomic>
+#include <future>
+
+#include <fmt/format.h>
+
+#include "support.hpp"
+
+namespace todoke::test {
+namespace {
+
+class LeaseTest : public LogTest {
+ protected:
+  InstanceOptions options(std::string name, std::chrono::milliseconds lease = 400ms) {
+    InstanceOptions made;
+    made.runner.lease = lease;
+    made.name = std::move(name);
+    return made;
+  }
+  std::int64_t epoch() { return number("SELECT epoch FROM cn_relay.consumer_offsets WHERE consumer = 'a'"); }
+
+  std::shared_ptr<Recorder> first = std::make_shared<Recorder>("a");
+  std::shared_ptr<Recorder> second = std::make_shared<Recorder>("a");
+};
+
+TEST_F(LeaseTest, OnlyOneOfTwoInstancesWorks) {
+  Instance one(*db, first, options("one", 60s));
+  append(1);
+  await_end("a");
+  Instance two(*db, second, options("two", 60s));
+  for (int i = 0; i < 20; ++i) {
+    append(3);
+    await_end("a");
+  }
+  EXPECT_EQ(effects("a"), numbers(1, 61));
+  EXPECT_THAT(second->batches(), IsEmpty());
+  EXPECT_EQ(epoch(), 1);
+}
+
+TEST_F(LeaseTest, AnInstanceThatStopsGivesTheNameBackAtOnce) {
+  append(1);
+  auto one = std::make_unique<Instance>(*db, first, options("one", std::chrono::hours(1)));
+  await_end("a");
+  Instance two(*db, second, options("two", std::chrono::hours(1)));
+  one->stop();
+  append(2);
+  await_end("a");
+  EXPECT_EQ(effects("a"), numbers(1, 3));
+  EXPECT_EQ(epoch(), 2);
+}
+
+TEST_F(LeaseTest, AnotherInstanceTakesOverWhenTheLeaseOfASilentOneHasLapsed) {
+  append(1);
+  Instance one(*db, first, options("one"));
+  await_end("a");
+  Instance two(*db, second, options("two"));
+  one.freeze();
+  append(10);
+  await_end("a");
+  EXPECT_EQ(epoch(), 2);
+  EXPECT_FALSE(second->batches().empty());
+  // What comes back finds its name taken and waits.
+  one.thaw();
+  append(10);
+  await_end("a");
+  EXPECT_EQ(effects("a"), numbers(1, 21));
+  EXPECT_EQ(epoch(), 2);
+}
+
+TEST_F(LeaseTest, AnIdleHolderKeepsItsLease) {
+  append(1);
+  Instance one(*db, first, options("one"));
+  await_end("a");
+  Instance two(*db, second, options("two"));
+  for (int renewals = 0; renewals < 3; ++renewals) {
+    const auto now = text("SELECT lease_until FROM cn_relay.consumer_offsets WHERE consumer = 'a'");
+    await_true(fmt::format("SELECT lease_until > '{}' FROM cn_relay.consumer_offsets WHERE consumer = 'a'", now));
+  }
+  EXPECT_EQ(epoch(), 1);
+  EXPECT_THAT(second->batches(), IsEmpty());
+}
+
+TEST_F(LeaseTest, AnInstanceThatFallsSilentInsideABatchCanNotCommitIt) {
+  append(5);
+  std::promise<void> reached;
+  std::promise<void> go_on;
+  std::atomic<bool> is_first = true;
+  first->after([&](const outbox::Work&) {
+    if (!is_first.exchange(false)) return;
+    reached.set_value();
+    go_on.get_future().wait();
+  });
+  Instance one(*db, first, options("one"));
+  reached.get_future().wait();
+  Instance two(*db, second, options("two"));
+  await_end("a");
+  go_on.set_value();
+  append(5);
+  await_end("a");
+  // Whatever the first one did is over when it has stopped.
+  one.stop();
+  EXPECT_EQ(effects("a"), numbers(1, 10));
+  EXPECT_EQ(epoch(), 2);
+}
+
+TEST_F(LeaseTest, ARaisedEpochKeepsTheBatchThatIsUnderWayFromCommitting) {
+  append(5);
+  std::atomic<bool> is_first = true;
+  first->after([&](const outbox::Work&) {
+    if (!is_first.exchange(false)) return;
+    SqlSession(*db).run("UPDATE cn_relay.consumer_offsets SET epoch = 7, owner = 'somebody', "
+                        "lease_until = clock_timestamp() + interval '300 ms' WHERE consumer = 'a'");
+  });
+  Instance one(*db, first, options("one"));
+  await_end("a");
+  EXPECT_EQ(effects("a"), numbers(1, 5));
+  EXPECT_EQ(epoch(), 8);
+}
+
+TEST_F(LeaseTest, TheHolderKeepsTheNameAfterItWasFencedOffAgainAndAgain) {
+  InstanceOptions alone = options("one", 300ms);
+  Instance one(*db, first, alone);
+  // Each of these ends one hold and begins another; what is left of the old ones must not end the new one.
+  for (int i = 0; i < 20; ++i) {
+    append(2);
+    sql.run("UPDATE cn_relay.consumer_offsets SET epoch = epoch + 1 WHERE consumer = 'a'");
+    one.log().moved();
+    await_end("a");
+  }
+  const auto held = epoch();
+  // It outlives several renewals of the lease under the same epoch.
+  for (int i = 0; i < 5; ++i) {
+    const auto now = text("SELECT lease_until FROM cn_relay.consumer_offsets WHERE consumer = 'a'");
+    await_true(fmt::format("SELECT lease_until > '{}' FROM cn_relay.consumer_offsets WHERE consumer = 'a'", now));
+  }
+  EXPECT_EQ(epoch(), held);
+  EXPECT_EQ(effects("a"), numbers(1, 40));
+}
+
+TEST_F(LeaseTest, AJumpOfTheClockChangesNothing) {
+  ShiftedClock clock;
+  auto one_options = options("one");
+  one_options.clock = &clock;
+  append(1);
+  Instance one(*db, first, one_options);
+  await_end("a");
+  Instance two(*db, second, options("two"));
+  for (const auto jump : {std::chrono::hours(24), std::chrono::hours(-48), std::chrono::hours(0)}) {
+    clock.shift(jump);
+    const auto now = text("SELECT lease_until FROM cn_relay.consumer_offsets WHERE consumer = 'a'");
+    await_true(fmt::format("SELECT lease_until > '{}' AND lease_until < clock_timestamp() + interval '1 minute' "
+                           "FROM cn_relay.consumer_offsets WHERE consumer = 'a'",
+                           now));
+    append(2);
+    await_end("a");
+  }
+  EXPECT_EQ(effects("a"), numbers(1, 7));
+  EXPECT_EQ(epoch(), 1);
+}
+
+TEST_F(LeaseTest, AnOffsetThatSomebodyDeletedBeginsAnew) {
+  append(3);
+  Instance one(*db, first, options("one"));
+  await_end("a");
+  sql.run("DELETE FROM cn_relay.consumer_offsets WHERE consumer = 'a'");
+  await_true("SELECT count(*) = 1 FROM cn_relay.consumer_offsets WHERE consumer = 'a' AND last_seq = 3");
+  EXPECT_EQ(effects("a"), (Seqs{1, 2, 3, 1, 2, 3}));
+}
+
+TEST_F(LeaseTest, AConsumerThatIgnoresItsDeadlineLosesTheNameToAnotherInstance) {
+  append(3);
+  auto hanging = options("one");
+  hanging.runner.batch_max = 100ms;
+  Instance one(*db, first, hanging);
+  await_end("a");
+  auto never = std::make_shared<Signal>(one.executor());
+  first->wait_for(never);
+  append(3);
+  ASSERT_TRUE(await([&] { return first->batches().size() > 1; }));
+  Instance two(*db, second, options("two"));
+  await_end("a");
+  EXPECT_EQ(epoch(), 2);
+  first->wait_for(nullptr);
+  never->set_from_anywhere();
+  append(3);
+  await_end("a");
+  one.stop();
+  never.reset();
+  EXPECT_EQ(effects("a"), numbers(1, 9));
+}
+
+}  // namespace
+}  // namespace todoke::test

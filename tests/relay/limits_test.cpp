@@ -1,0 +1,138 @@
+// What a client may ask for, and how often.
+#include <fmt/format.h>
+
+#include "harness/run_task.hpp"
+#include "support.hpp"
+
+namespace todoke::test {
+namespace {
+
+class LimitsTest : public testing::Test {
+ protected:
+  static constexpr const char* kSlowDown = "rate-limited: slow down";
+
+  SecretKey alice = SecretKey::generate();
+  SecretKey bob = SecretKey::generate();
+};
+
+TEST_F(LimitsTest, SubscriptionsOfAConnectionAreCounted) {
+  const RelayRig rig(Flags{{"relay.subscriptions_max", "3"}});
+  NostrClient client(rig.url());
+  for (const auto* sub : {"a", "b", "c"}) EXPECT_EQ(client.request(sub, kGlobal).closed, "");
+  EXPECT_EQ(client.request("d", kGlobal).closed, "restricted: too many subscriptions");
+  // One that takes the place of another is no further one.
+  EXPECT_EQ(client.request("b", kGlobal).closed, "");
+  EXPECT_EQ(rig.metric("todoke_ws_subscriptions"), 3);
+  client.send(R"(["CLOSE","a"])");
+  EXPECT_EQ(client.request("d", kGlobal).closed, "");
+  NostrClient other(rig.url());
+  EXPECT_EQ(other.request("a", kGlobal).closed, "");
+}
+
+TEST_F(LimitsTest, EventsAreCountedByAddress) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "3"}});
+  NostrClient client(rig.url());
+  for (int i = 0; i < 3; ++i) store_at(client, global_note(alice, std::to_string(i)));
+  const auto event = global_note(alice, "one too many");
+  EXPECT_EQ(client.publish(event).text, kSlowDown);
+  NostrClient other(rig.url());
+  EXPECT_EQ(other.publish(event).text, kSlowDown);
+  // Who has said who they are is counted alone.
+  EXPECT_TRUE(other.authenticate(alice).accepted);
+  store_at(other, event);
+  EXPECT_EQ(client.stored(kGlobal).ids.size(), 4U);
+  EXPECT_EQ(rig.metric(R"(todoke_ingest_rejected_total{reason="rate_limited"})"), 2);
+}
+
+TEST_F(LimitsTest, RequestsAndCountsAreCountedTogether) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.reqs_per_minute", "3"}});
+  NostrClient client(rig.url());
+  EXPECT_EQ(client.request("a", kGlobal).closed, "");
+  EXPECT_EQ(client.count("c", kGlobal), R"(["COUNT","c",{"count":0}])");
+  EXPECT_EQ(client.request("b", kGlobal).closed, "");
+  EXPECT_EQ(client.request("c", kGlobal).closed, kSlowDown);
+  EXPECT_EQ(client.count("c", kGlobal), fmt::format(R"(["CLOSED","c","{}"])", kSlowDown));
+  // What is open stays open, and events are another matter.
+  const auto event = global_note(alice, "");
+  store_at(client, event);
+  EXPECT_EQ(client.live("a"), event.json());
+  EXPECT_EQ(client.live("b"), event.json());
+}
+
+TEST_F(LimitsTest, PressureMakesEventsDearer) {
+  RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "8"}});
+  NostrClient client(rig.url());
+  rig.press(3);
+  store_at(client, global_note(alice, "1"));
+  store_at(client, global_note(alice, "2"));
+  EXPECT_EQ(client.publish(global_note(alice, "3")).text, kSlowDown);
+}
+
+TEST_F(LimitsTest, NewConnectionsAreCounted) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.connections_per_minute", "2"}});
+  NostrClient one(rig.url());
+  NostrClient two(rig.url());
+  run_task([&]() -> Task<void> {
+    const auto deadline = Deadline::after(kClientPatience);
+    const auto third = co_await net::WsClient::connect(rig.url(), {}, deadline);
+    const auto notice = co_await third->receive(deadline);
+    EXPECT_EQ(notice.value().payload, fmt::format(R"(["NOTICE","{}"])", kSlowDown));
+    const auto end = co_await third->receive(deadline);
+    EXPECT_FALSE(end.has_value());
+    EXPECT_EQ(third->close_code(), 1013);
+    co_await third->close(1000, "", deadline);
+  });
+  EXPECT_EQ(one.stored(kGlobal).closed, "");
+  EXPECT_EQ(two.stored(kGlobal).closed, "");
+}
+
+TEST_F(LimitsTest, MessageThatIsTooLongCostsANoticeAndTheConnectionOnlyFarBeyond) {
+  const RelayRig rig(Flags{{"relay.message_bytes_max", "4KiB"}});
+  NostrClient client(rig.url());
+  client.send("[\"EVENT\",\"" + std::string(8'000, 'x') + "\"]");
+  EXPECT_EQ(client.receive(), R"(["NOTICE","invalid: message too long"])");
+  EXPECT_EQ(client.stored(kGlobal).closed, "");
+  client.send(std::string(64 * 1024, 'x'));
+  while (client.receive_or_end()) {
+  }
+  EXPECT_EQ(client.close_code(), 1009);
+}
+
+TEST_F(LimitsTest, ConfiguredSizesHold) {
+  const RelayRig rig(
+      Flags{{"relay.event_bytes_max", "1KiB"}, {"relay.tags_max", "3"}, {"relay.filters_max", "2"}});
+  NostrClient client(rig.url());
+  EXPECT_EQ(client.publish(global_note(alice, std::string(1'024, 'x'))).text, "invalid: event too large");
+  EXPECT_EQ(client.publish(global_note(alice, "", {{"x"}, {"x"}, {"x"}})).text, "invalid: too many tags");
+  store_at(client, global_note(alice, "", {{"x"}, {"x"}}));
+  const std::string two = std::string(kGlobal) + "," + kGlobal;
+  EXPECT_EQ(client.stored(two).closed, "");
+  EXPECT_EQ(client.stored(two + "," + kGlobal).closed, "invalid: too many filters");
+}
+
+TEST_F(LimitsTest, ClientThatReadsNothingIsClosedAndTheOthersAreServed) {
+  const RelayRig rig(Flags{{"relay.send_queue_bytes_max", "64KiB"}});
+  net::WsClientOptions options;
+  options.inbox_messages_max = 1;
+  NostrClient stuck(rig.url(), options);
+  stuck.request("s", kGlobal);
+  NostrClient reader(rig.url());
+  reader.request("s", kGlobal);
+  NostrClient sender(rig.url());
+  // Its socket takes a few megabytes before anything waits in the relay.
+  for (int i = 0; rig.metric("todoke_ws_slow_closed_total") == 0; ++i) {
+    ASSERT_LT(i, 2'000);
+    std::string content;
+    for (int n = 0; n < 50'000; ++n) content += static_cast<char>('!' + (n * 7919 + i * 31 + n / 97) % 90);
+    for (auto& c : content) {
+      if (c == '"' || c == '\\') c = ' ';
+    }
+    const auto event = global_note(alice, content);
+    store_at(sender, event);
+    EXPECT_EQ(id_in(reader.live("s")), hex_of(event));
+  }
+  EXPECT_EQ(rig.metric("todoke_ws_slow_closed_total"), 1);
+}
+
+}  // namespace
+}  // namespace todoke::test
