@@ -11,12 +11,10 @@
 #include "app/command.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/consumer_url.hpp"
+#include "app/consumers.hpp"
 #include "app/consumers_sql.hpp"
-#include "app/database_service.hpp"
-#include "app/version.hpp"
 #include "base/bytes.hpp"
 #include "pg/error.hpp"
-#include "pg/migrations.hpp"
 #include "pg/role_login.hpp"
 #include "pg/transaction.hpp"
 
@@ -46,11 +44,6 @@ void check_name(const std::string& name) {
     throw UserError(
         fmt::format("'{}' is no name for a consumer: up to {} of a-z, 0-9, - and _", name, kNameBytesMax));
   }
-}
-
-Task<void> prepare(pg::Connection& connection) {
-  check_server_version(connection);
-  co_await pg::migrate(connection, pg::embedded_migrations(), fmt::format("todoke {}", kVersion));
 }
 
 // ---------------------------------------------------------------------------------------------- add
@@ -135,7 +128,6 @@ std::int64_t beginning(const std::string& from, const Standing& standing) {
 }
 
 Task<void> add(pg::Connection& connection, const Config& config, AddOptions options) {
-  co_await prepare(connection);
   const auto deadline = Deadline::after(kAnswerMax);
   const auto standing = co_await standing_of(connection, options.name, deadline);
   refuse_unfit(options, standing);
@@ -176,7 +168,63 @@ int run_add(const Config& config, const Arguments& arguments) {
   if (options.renew && (options.mandatory || arguments.has("from"))) {
     throw UsageError("consumers add: --renew changes the password only, not --from and --mandatory");
   }
-  with_database(config, [&](pg::Connection& connection) { return add(connection, config, options); });
+  with_migrated_database(config, [&](pg::Connection& connection) { return add(connection, config, options); });
+  return 0;
+}
+
+// ---------------------------------------------------------------------------------------------- the others
+
+const std::string& named(const Arguments& arguments) {
+  if (arguments.words.size() < 2) throw UsageError(fmt::format("consumers {}: name one consumer", arguments.words[0]));
+  return arguments.words[1];
+}
+
+int run_list(const Config& config, const Arguments& arguments) {
+  if (arguments.words.size() > 1) throw UsageError("consumers list takes no name; `consumers show NAME` does");
+  with_migrated_database(config, [](pg::Connection& connection) { return print_consumers(connection); });
+  return 0;
+}
+
+int run_show(const Config& config, const Arguments& arguments) {
+  const auto& name = named(arguments);
+  with_migrated_database(config, [&](pg::Connection& connection) { return show_consumer(connection, name); });
+  return 0;
+}
+
+int run_pause(const Config& config, const Arguments& arguments) {
+  const auto& name = named(arguments);
+  const bool paused = arguments.words[0] == "pause";
+  with_migrated_database(config,
+                         [&](pg::Connection& connection) { return pause_consumer(connection, name, paused); });
+  return 0;
+}
+
+int run_replay(const Config& config, const Arguments& arguments) {
+  const auto& name = named(arguments);
+  with_migrated_database(config,
+                         [&](pg::Connection& connection) { return replay_consumer(connection, name, arguments); });
+  return 0;
+}
+
+int run_rebuild(const Config& config, const Arguments& arguments) {
+  const auto& name = named(arguments);
+  const bool wait = !arguments.has("no-wait");
+  with_migrated_database(config,
+                         [&](pg::Connection& connection) { return rebuild_consumer(connection, name, wait); });
+  return 0;
+}
+
+int run_dead_letters(const Config& config, const Arguments& arguments) {
+  const auto& name = named(arguments);
+  const auto& words = arguments.words;
+  const auto action = words.size() > 2 ? words[2] : std::string("list");
+  if (action != "list" && action != "retry" && action != "drop") {
+    throw UsageError("consumers dead-letters NAME: say list, retry or drop");
+  }
+  std::optional<std::int64_t> seq;
+  if (words.size() > 3) seq = parse_seq(words[3]);
+  with_migrated_database(
+      config, [&](pg::Connection& connection) { return dead_letters(connection, name, action, seq); });
   return 0;
 }
 
@@ -185,7 +233,9 @@ int run_add(const Config& config, const Arguments& arguments) {
 using Action = std::function<int(const Config&, const Arguments&)>;
 
 const std::map<std::string, Action, std::less<>>& actions() {
-  static const std::map<std::string, Action, std::less<>> all{{"add", run_add}};
+  static const std::map<std::string, Action, std::less<>> all{
+      {"add", run_add},         {"list", run_list},     {"show", run_show},       {"pause", run_pause},
+      {"resume", run_pause},    {"replay", run_replay}, {"rebuild", run_rebuild}, {"dead-letters", run_dead_letters}};
   return all;
 }
 
@@ -202,18 +252,27 @@ int run(const Arguments& arguments) {
 
 const Registration kRegistered(Command{
     .name = "consumers",
-    .summary = "add those who follow the log",
-    .synopsis = "add NAME [--mandatory] [--from head|start|SEQ] | add NAME --renew",
+    .summary = "add, look after and repair those who follow the log",
+    .synopsis = "add NAME [--mandatory] [--from head|start|SEQ] | add NAME --renew | list | show NAME | pause NAME | "
+                "resume NAME | replay NAME (--from-seq N | --from-time T) | rebuild NAME | dead-letters NAME "
+                "[list|retry|drop] [SEQ]",
     .details =
         "add makes a database role that may read the log and the events and write only its own offset, and "
         "prints a connection string for it; docs/log.md says what to do with it. The password is shown this "
-        "one "
-        "time.",
+        "one time.\n\n"
+        "replay goes back (or forward) in the log; the running consumer takes it within a second. rebuild makes what the "
+        "consumer derives anew from the events, beside what is there, and then follows the log again. Both show their "
+        "progress; --no-wait returns at once.\n\n"
+        "dead-letters are rows that kept failing and were passed over: list them, have them tried again, or drop them, "
+        "all or the one with SEQ.",
     .options = {{"from", "WHERE",
                  "where a new consumer begins: start (what the log still holds), head, or after a seq"},
                 {"mandatory", "", "retention of the log waits for it, up to log.retention_max"},
-                {"renew", "", "a new password for a consumer that is there"}},
-    .words_max = 2,
+                {"renew", "", "a new password for a consumer that is there"},
+                {"from-seq", "N", "replay: go on after this seq"},
+                {"from-time", "TIME", "replay: repeat what the log says since then (2026-01-31T12:00:00Z)"},
+                {"no-wait", "", "replay, rebuild: do not wait for the end"}},
+    .words_max = 4,
     .run = run,
 });
 

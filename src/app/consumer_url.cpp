@@ -85,7 +85,7 @@ Task<Settings> embedded_settings(pg::Connection& connection, const Config& confi
   if (listens.empty() && !advertised) {
     settings["host"] = pg::connection_settings(connection).at("host");
     settings["port"] = std::to_string(pg::kEmbeddedPort);
-    notes.push_back(
+    notes.emplace_back(
         config.get(pg::kLogListen).empty()
             ? "this is the Unix socket, which only the user that runs todoke and root can open; start the "
               "node with log.listen = \"127.0.0.1:5433\" (or *:5433, with log.tls_cert and log.tls_key) for "
@@ -102,7 +102,9 @@ Task<Settings> embedded_settings(pg::Connection& connection, const Config& confi
         "to have the server's certificate checked too, use sslmode=verify-full&sslrootcert=FILE");
   }
   const bool everywhere = listens != settings["host"];
-  if (everywhere && !advertised) {
+  if (listens.empty()) {
+    notes.emplace_back("log.advertise names this address, but the server takes no TCP: set log.listen too");
+  } else if (everywhere && !advertised) {
     notes.emplace_back(
         "the server takes connections on every address; log.advertise = \"HOST:PORT\" puts the one that "
         "others know into this string");

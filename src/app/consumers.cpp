@@ -74,14 +74,6 @@ double parse_time(const std::string& text) {
   throw UsageError(fmt::format("--from-time {}: say 2026-01-31T12:00:00Z, 2026-01-31 or unix seconds", text));
 }
 
-std::int64_t parse_seq(const std::string& text) {
-  std::int64_t seq = 0;
-  const auto* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, seq);
-  if (parsed.ec == std::errc() && parsed.ptr == end && seq >= 0) return seq;
-  throw UsageError(fmt::format("{}: a seq is a whole number from 0 on", text));
-}
-
 outbox::ReplayPoint point_of(const Arguments& arguments) {
   outbox::ReplayPoint point;
   if (arguments.has("from-seq")) point.after_seq = parse_seq(arguments.options.at("from-seq"));
@@ -136,6 +128,14 @@ Task<void> wait_for_replay(pg::Connection& connection, std::string name, std::in
 }
 
 }  // namespace
+
+std::int64_t parse_seq(const std::string& text) {
+  std::int64_t seq = 0;
+  const auto* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, seq);
+  if (parsed.ec == std::errc() && parsed.ptr == end && seq >= 0) return seq;
+  throw UsageError(fmt::format("{}: a seq is a whole number from 0 on", text));
+}
 
 Task<void> print_consumers(pg::Connection& connection) {
   const auto views = co_await outbox::list_consumers(connection, std::nullopt, soon());

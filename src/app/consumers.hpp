@@ -21,4 +21,7 @@ Task<void> rebuild_consumer(pg::Connection& connection, std::string name, bool w
 Task<void> dead_letters(pg::Connection& connection, std::string name, std::string action,
                         std::optional<std::int64_t> seq);
 
+// Throws UsageError for what is no seq.
+std::int64_t parse_seq(const std::string& text);
+
 }  // namespace todoke::app

@@ -28,6 +28,7 @@
 #include "app/server_config.hpp"
 #include "app/version.hpp"
 #include "base/log.hpp"
+#include "index/search_port.hpp"
 #include "net/config.hpp"
 #include "net/otlp_exporter.hpp"
 #include "net/server.hpp"
@@ -178,7 +179,7 @@ class Node {
                     pool_options(config_, database_).connect,
                     log_,
                     pressure_,
-                    nullptr,
+                    std::make_shared<index::IndexSearch>(pool_, clock_),
                     board_,
                     registry_,
                     tracer_,

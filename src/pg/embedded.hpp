@@ -4,12 +4,12 @@
 //   find the programs -> end what an earlier run left -> initdb (once) -> postmaster -> ready -> database
 //   todoke
 //
-// Promises: durable (checksums, fsync), reachable through a private Unix socket only unless log.listen opens TCP
-// (embedded_tcp.hpp), never runs as root.
-// When todoke dies Postgres stops by itself (process_fork.hpp); when Postgres dies, run() throws and start()
-// brings it back with all that was committed. A backend that crashes is Postgres' own affair: it recovers
-// without our help. Stopping takes at most 5 s: a fast shutdown, after 4 s an immediate one (the next start
-// replays the log). Costs: two threads (its log, and forking), and the memory of embedded_settings.hpp.
+// Promises: durable (checksums, fsync), reachable through a private Unix socket only unless log.listen opens
+// TCP (embedded_tcp.hpp), never runs as root. When todoke dies Postgres stops by itself (process_fork.hpp);
+// when Postgres dies, run() throws and start() brings it back with all that was committed. A backend that
+// crashes is Postgres' own affair: it recovers without our help. Stopping takes at most 5 s: a fast shutdown,
+// after 4 s an immediate one (the next start replays the log). Costs: two threads (its log, and forking), and
+// the memory of embedded_settings.hpp.
 #pragma once
 
 #include <memory>

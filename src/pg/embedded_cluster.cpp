@@ -62,7 +62,8 @@ void add_clients(const std::string& path, const EmbeddedUser& user) {
   if (after != before) write_private_file(path, after, user);
 }
 
-void refresh_host_rules(const std::string& path, const EmbeddedUser& user, const std::optional<EmbeddedTcp>& tcp) {
+void refresh_host_rules(const std::string& path, const EmbeddedUser& user,
+                        const std::optional<EmbeddedTcp>& tcp) {
   const auto before = read_private_file(path);
   const auto after = with_host_rules(before, tcp);
   if (after != before) write_private_file(path, after, user);

@@ -25,8 +25,8 @@ std::vector<std::string> initdb_command(const PostgresBinaries& binaries, const 
 // Adds who may connect and the include of todoke.conf, and gives the folder its name.
 void finish_cluster(const EmbeddedLayout& layout, const std::string& staging, const EmbeddedUser& user);
 
-// At each start: todoke.conf for this machine, the users of today in pg_ident.conf and who may come over TCP in
-// pg_hba.conf (others' lines stay), the certificate, and the name of the socket.
+// At each start: todoke.conf for this machine, the users of today in pg_ident.conf and who may come over TCP
+// in pg_hba.conf (others' lines stay), the certificate, and the name of the socket.
 void refresh_settings(const EmbeddedLayout& layout, const EmbeddedUser& user,
                       const std::optional<EmbeddedTcp>& tcp);
 

@@ -5,10 +5,10 @@
 namespace todoke::pg {
 
 std::span<const KeySpec* const> embedded_config_keys() {
-  static constexpr const KeySpec* kKeys[] = {&kEmbeddedUser.spec,         &kEmbeddedBinDir.spec,
-                                             &kEmbeddedStartTimeout.spec, &kLogListen.spec,
-                                             &kLogAdvertise.spec,         &kLogTlsCert.spec,
-                                             &kLogTlsKey.spec};
+  static constexpr const KeySpec* kKeys[] = {
+      &kEmbeddedUser.spec, &kEmbeddedBinDir.spec, &kEmbeddedStartTimeout.spec,
+      &kLogListen.spec,    &kLogAdvertise.spec,   &kLogTlsCert.spec,
+      &kLogTlsKey.spec};
   return kKeys;
 }
 

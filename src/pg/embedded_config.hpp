@@ -43,24 +43,27 @@ inline constexpr Key<std::string> kLogListen{{
     .name = "log.listen",
     .type = KeyType::text,
     .fallback = "",
-    .meaning = "host:port on which the embedded Postgres takes connections of outside consumers of the log "
-               "(`todoke consumers add`), with scram-sha-256; *:5433 is every address. Empty: no TCP. A database of "
-               "one's own (database.url) is opened by its own means.",
+    .meaning =
+        "host:port on which the embedded Postgres takes connections of outside consumers of the log "
+        "(`todoke consumers add`), with scram-sha-256; *:5433 is every address. Empty: no TCP. A database of "
+        "one's own (database.url) is opened by its own means.",
 }};
 
 inline constexpr Key<std::string> kLogAdvertise{{
     .name = "log.advertise",
     .type = KeyType::text,
     .fallback = "",
-    .meaning = "host:port that connection strings for consumers name, where others reach the database under another "
-               "address than log.listen or database.url.",
+    .meaning =
+        "host:port that connection strings for consumers name, where others reach the database under another "
+        "address than log.listen or database.url.",
 }};
 
 inline constexpr Key<std::string> kLogTlsCert{{
     .name = "log.tls_cert",
     .type = KeyType::path,
     .fallback = "",
-    .meaning = "PEM file with the certificate for log.listen and its chain. Set, connections without TLS are refused. "
+    .meaning = "PEM file with the certificate for log.listen and its chain. Set, connections without TLS are "
+               "refused. "
                "Set together with log.tls_key; read at each start.",
 }};
 

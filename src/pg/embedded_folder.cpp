@@ -116,7 +116,8 @@ void link_socket(const EmbeddedLayout& layout, int port) {
   const auto link = fmt::format("{}/.s.PGSQL.{}", layout.sockets, kEmbeddedPort);
   const auto fresh = link + ".todoke-new";
   if (::unlink(fresh.c_str()) != 0 && errno != ENOENT) throw_errno("unlink " + fresh);
-  if (::symlink(fmt::format(".s.PGSQL.{}", port).c_str(), fresh.c_str()) != 0) throw_errno("symlink " + fresh);
+  if (::symlink(fmt::format(".s.PGSQL.{}", port).c_str(), fresh.c_str()) != 0)
+    throw_errno("symlink " + fresh);
   if (::rename(fresh.c_str(), link.c_str()) != 0) throw_errno("rename " + link);
 }
 

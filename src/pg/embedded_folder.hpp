@@ -36,8 +36,8 @@ void make_data_folder(const EmbeddedLayout& layout, const EmbeddedUser& user);
 // somebody else is refused with UserError.
 void make_socket_folder(const EmbeddedLayout& layout, const EmbeddedUser& user);
 
-// Postgres names its socket after its TCP port. Where that is another one than kEmbeddedPort, a link with the usual name
-// leads to it. Without TCP Postgres replaces the link by its socket itself.
+// Postgres names its socket after its TCP port. Where that is another one than kEmbeddedPort, a link with the
+// usual name leads to it. Without TCP Postgres replaces the link by its socket itself.
 void link_socket(const EmbeddedLayout& layout, int port);
 
 // A folder as a child of `user` can name it: by its path or, when a folder above is closed to that user

@@ -99,7 +99,7 @@ inline constexpr Key<std::int64_t> kEventBytesMax{{
     .fallback = "64KiB",
     .meaning = "Largest event, as JSON without white space.",
     .min = 1'024,
-    .max = 8 * 1024 * 1024,
+    .max = 1024 * 1024,  // what nostr::parse_event takes
 }};
 inline constexpr Key<std::int64_t> kTagsMax{{
     .name = "relay.tags_max",

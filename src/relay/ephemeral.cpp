@@ -7,6 +7,7 @@
 #include "nostr/event_parse.hpp"
 #include "nostr/expiry.hpp"
 #include "relay/ephemeral_sql.hpp"
+#include "relay/event_rows.hpp"
 
 namespace todoke::relay {
 namespace {
@@ -128,7 +129,7 @@ Task<void> EphemeralExchange::read(pg::Connection& connection, Deadline deadline
 }
 
 void EphemeralExchange::deliver_foreign(pg::ByteView json) {
-  auto event = nostr::parse_event({reinterpret_cast<const char*>(json.data()), json.size()}, {});
+  auto event = nostr::parse_event({reinterpret_cast<const char*>(json.data()), json.size()}, no_limits());
   if (!event) {
     log::warning("ephemeral", "another relay has sent what is no event");
     return;

@@ -6,15 +6,10 @@
 #include "nostr/event_parse.hpp"
 
 namespace todoke::relay {
-namespace {
-
-// Limits are for what comes in; they may have been higher when this event did.
 nostr::EventLimits no_limits() {
   constexpr auto kAny = std::numeric_limits<std::size_t>::max();
   return {.event_bytes_max = kAny, .tags_max = kAny, .tag_values_max = kAny};
 }
-
-}  // namespace
 
 LiveEventPtr read_event(const pg::Row& row) {
   std::string json;

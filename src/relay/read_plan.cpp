@@ -51,6 +51,7 @@ Path path_without_tags(const Filter& filter) {
 ReadPlan plan_read(const Filter& filter, TopicPolicy policy) {
   ReadPlan plan;
   if (matches_nothing(filter)) return plan;
+  plan.by_links = policy == TopicPolicy::topics && filter.tag('t') != nullptr;
   if (filter.ids) {
     plan.path = Path::ids;
     return plan;

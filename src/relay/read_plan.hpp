@@ -29,6 +29,8 @@ struct ReadPlan {
   Path path = Path::nothing;
   char letter = 't';                // of Path::tag
   std::vector<std::string> values;  // of the tag, as keys of the index; or topics
+  // `#t` asks for links, not for tags: a topic of the event that was not taken at its time is none.
+  bool by_links = false;
   // The links alone decide: counting needs no events.
   bool links_decide = false;
 };

@@ -156,16 +156,13 @@ class FilterRead {
   }
 
   // The same in the order of the log, after `after`.
-  Task<bool> by_seq(nostr::TopicPolicy policy, nostr::Seq after, std::size_t limit,
-                    std::vector<LiveEventPtr>& found, Deadline deadline) {
+  Task<bool> by_seq(nostr::Seq after, std::size_t limit, std::vector<LiveEventPtr>& found,
+                    Deadline deadline) {
     const auto first = found.size();
-    // On a plain relay not every `t` is a link.
-    const auto* topics = policy == nostr::TopicPolicy::topics ? filter_.tag('t') : nullptr;
-    const bool by_topic = topics != nullptr;
     for (;;) {
       pg::Params params(after.value, head_.value, static_cast<std::int64_t>(kPageRowsMax));
-      if (by_topic) params.add(topics->values());
-      const auto statement = by_topic ? sql::kKeysByTopicSeq : sql::kKeysBySeq;
+      if (plan_.by_links) params.add(filter_.tag('t')->values());
+      const auto statement = plan_.by_links ? sql::kKeysByTopicSeq : sql::kKeysBySeq;
       const auto keys = co_await connection_.query(statement, std::move(params), deadline);
       co_await take_page(keys, found, deadline);
       if (found.size() - first > limit) {
@@ -220,7 +217,14 @@ class FilterRead {
   void take(LiveEventPtr live, std::vector<LiveEventPtr>& found) const {
     if (live->seq > head_ || !is_visible(*live, viewer_, now_) || !nostr::matches(filter_, *live->event))
       return;
+    if (plan_.by_links && !is_linked(*live)) return;
     found.push_back(std::move(live));
+  }
+
+  [[nodiscard]] bool is_linked(const LiveEvent& live) const {
+    const auto& asked = *filter_.tag('t');
+    return std::any_of(live.topics.begin(), live.topics.end(),
+                       [&](const auto& topic) { return asked.contains(topic); });
   }
 
   pg::Connection& connection_;
@@ -324,7 +328,7 @@ Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer,
     }
     FilterRead read(*lease, filter, std::move(plan), viewer, now, result.head);
     if (by_seq) {
-      const bool more = co_await read.by_seq(policy_, *filter.seq_after, limit, result.events, deadline);
+      const bool more = co_await read.by_seq(*filter.seq_after, limit, result.events, deadline);
       if (more)
         complete_until = std::min(complete_until, limit == 0 ? *filter.seq_after : result.events.back()->seq);
       result.more = result.more || more;

@@ -281,6 +281,7 @@ class RelayService final : public Service {
 Task<net::Response> information(std::shared_ptr<const std::string> document) {
   auto response = net::text_response(kOk, *document, "application/nostr+json");
   allow_everybody(response);
+  response.headers.set("Vary", "Accept");
   co_return response;
 }
 

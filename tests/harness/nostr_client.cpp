@@ -181,7 +181,16 @@ StoredAnswer NostrClient::stored(const std::string& filters) {
 
 std::string NostrClient::count(const std::string& sub, const std::string& filters) {
   send("[\"COUNT\",\"" + sub + "\"," + filters + "]");
-  return receive();
+  const auto counted = "[\"COUNT\",\"" + sub + "\",";
+  const auto closed = "[\"CLOSED\",\"" + sub + "\",";
+  std::deque<std::string> others;
+  auto message = receive();
+  while (!message.starts_with(counted) && !message.starts_with(closed)) {
+    others.push_back(std::move(message));
+    message = receive();
+  }
+  state_->kept.insert(state_->kept.begin(), others.begin(), others.end());
+  return message;
 }
 
 std::string NostrClient::live(const std::string& sub) {

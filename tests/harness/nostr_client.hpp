@@ -60,6 +60,7 @@ class NostrClient {
   StoredAnswer request(const std::string& sub, const std::string& filters);
   // The same for a subscription that is closed at once.
   StoredAnswer stored(const std::string& filters);
+  // The whole COUNT or CLOSED message.
   std::string count(const std::string& sub, const std::string& filters);
   // The JSON of the next event for `sub`.
   std::string live(const std::string& sub);

@@ -1,3 +1,4 @@
+#include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -110,6 +111,56 @@ TEST_F(IndexTest, ASwapThatIsRolledBackLeavesTheOldTable) {
   EXPECT_THAT(rig_.find("english"), ElementsAre("an english note"));
   rig_.rebuild_and_swap();
   EXPECT_THAT(rig_.find("english"), ElementsAre("an english note"));
+}
+
+// Waits until something waits for a lock.
+Task<void> wait_for_waiter(pg::Connection& connection) {
+  constexpr pg::Statement kWaits{"waits",
+                                 "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND database = "
+                                 "(SELECT oid FROM pg_database WHERE datname = current_database())"};
+  const auto deadline = soon();
+  while (!deadline.passed()) {
+    const auto rows = co_await connection.query(kWaits, {}, soon());
+    if (rows.one().get<bool>(0)) co_return;
+  }
+  throw std::runtime_error("nothing waits");
+}
+
+Task<void> search_into(Rig& rig, std::vector<SearchHit>& hits) {
+  SearchQuery query;
+  query.text = "english";
+  const auto page = co_await search(rig.pool(), rig.clock(), query, soon());
+  hits = page->hits;
+}
+
+TEST_F(IndexTest, WhoComesDuringASwapGetsTheNewTable) {
+  write_some(rig_);
+  run_task([&]() -> Task<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    // Plans are kept for the old table.
+    std::vector<SearchHit> hits;
+    co_await search_into(rig_, hits);
+    EXPECT_THAT(hits, IsEmpty());
+    const outbox::Consumer::Progress nothing = [](std::int64_t, std::int64_t) -> Task<void> { co_return; };
+    co_await rig_.consumer().rebuild(rig_.pool(), nothing);
+    {
+      const auto swapping = co_await rig_.pool().acquire(soon());
+      auto transaction = co_await pg::begin(*swapping, soon());
+      co_await rig_.consumer().swap(*swapping, soon());
+      Signal ended(executor);
+      std::exception_ptr failure;
+      spawn(executor, search_into(rig_, hits), [&](std::exception_ptr error) {
+        failure = std::move(error);
+        ended.set();
+      });
+      const auto admin = co_await rig_.pool().acquire(soon());
+      co_await wait_for_waiter(*admin);
+      co_await transaction.commit(soon());
+      co_await ended.wait();
+      if (failure) std::rethrow_exception(failure);
+    }
+    EXPECT_EQ(hits.size(), 1U);
+  });
 }
 
 TEST_F(IndexTest, AnIdThatIsStoredTwiceIsOneDocument) {

@@ -48,7 +48,7 @@ class Rig {
   void retire(const std::string& id);
   void sql(const std::string& script) const { db_.execute(script); }
 
-  // Applies the rows after `from`, all in one batch; the next call goes on where this one ended.
+  // Applies the rows that have come since the last call, all in one batch.
   void apply();
   void apply_from(std::int64_t seq);
   void rebuild_and_swap();
@@ -61,6 +61,7 @@ class Rig {
   std::string one(const std::string& select);
 
   pg::Pool& pool() { return pool_; }
+  [[nodiscard]] const std::string& url() const { return db_.url(); }
   ManualClock& clock() { return clock_; }
   IndexConsumer& consumer() { return consumer_; }
   Task<void> apply_rows(std::int64_t from);

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <csignal>
 #include <future>
+#include <iostream>
 #include <netinet/in.h>
 #include <poll.h>
 #include <random>
@@ -133,6 +134,15 @@ std::string refusal(const std::string& url) {
 
 LogNode::LogNode(Tcp tcp) {
   start(tcp);
+}
+
+LogNode::~LogNode() {
+  node_.reset();
+  try {
+    wait_until_none_in(folder_.path());
+  } catch (const std::runtime_error& error) {
+    std::cerr << error.what() << '\n';
+  }
 }
 
 void LogNode::start(Tcp tcp) {

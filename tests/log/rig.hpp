@@ -49,6 +49,10 @@ enum class Tcp { closed, plain, tls };
 class LogNode {
  public:
   explicit LogNode(Tcp tcp);
+  // Kills the node and waits for its database, so that the folder can be removed.
+  ~LogNode();
+  LogNode(const LogNode&) = delete;
+  LogNode& operator=(const LogNode&) = delete;
 
   // `todoke ARGUMENTS` with this node's configuration.
   [[nodiscard]] Exit todoke(std::vector<std::string> arguments) const;

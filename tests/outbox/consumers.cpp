@@ -112,6 +112,7 @@ Task<void> Mirror::rebuild(pg::Pool& pool, Progress progress) {
     co_await progress(done, std::max(done, total));
     if (rows.size() < static_cast<std::size_t>(kPageRows)) break;
     between_pages();
+    if (const auto waited_for = pause; waited_for) co_await waited_for->wait();
   }
 }
 

@@ -69,6 +69,8 @@ class Mirror final : public outbox::Consumer {
   Task<void> rebuild(pg::Pool& pool, Progress progress) override;
   Task<void> swap(pg::Connection& connection, Deadline deadline) override;
 
+  // What a rebuild waits for after its first page; null: nothing.
+  std::shared_ptr<Signal> pause;
   // Called between two pages of a rebuild, and before the swap; may throw, and may block.
   std::function<void()> between_pages = [] {};
   std::function<void()> before_swap = [] {};

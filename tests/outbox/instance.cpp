@@ -66,13 +66,17 @@ Instance::~Instance() {
   stop();
 }
 
-void Instance::stop() {
-  if (std::exchange(is_stopped_, true)) return;
+void Instance::ask_to_stop() {
   thaw();
+  if (std::exchange(is_asked_to_stop_, true)) return;
   loop_.call([this] {
     runner_.stop();
     listener_.stop();
   });
+}
+
+void Instance::stop() {
+  ask_to_stop();
   finish(running_);
   finish(listening_);
   pool_.close();

@@ -30,8 +30,9 @@ class Instance {
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  // As a node does at SIGTERM.
+  // As a node does at SIGTERM; ask_to_stop() does not wait for the end.
   void stop();
+  void ask_to_stop();
   // Its thread stands still until thaw(), as a process after SIGSTOP: nothing is renewed, nothing given back.
   void freeze();
   void thaw();
@@ -54,7 +55,7 @@ class Instance {
   std::future<void> running_;
   std::promise<void> thaw_;
   bool is_frozen_ = false;
-  bool is_stopped_ = false;
+  bool is_asked_to_stop_ = false;
 };
 
 // The value of a series in what a registry renders.

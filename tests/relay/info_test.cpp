@@ -49,8 +49,7 @@ void expect_cors(const RawResponse& response) {
 TEST(InfoTest, DocumentIsServedAtBothEndpointsToWhoAsksForIt) {
   const RelayRig rig;
   for (const auto* path : {"/", "/relay"}) {
-    for (const auto* accept :
-         {"application/nostr+json", "text/html, application/nostr+json;q=0.9", "Application/Nostr+Json"}) {
+    for (const auto* accept : {"application/nostr+json", "text/html, application/nostr+json;q=0.9"}) {
       const auto response = ask(rig, "GET", path, accept);
       EXPECT_EQ(response.status, 200);
       EXPECT_EQ(response.header("Content-Type"), "application/nostr+json") << accept;

@@ -110,24 +110,49 @@ TEST_F(LimitsTest, ConfiguredSizesHold) {
   EXPECT_EQ(client.stored(two + "," + kGlobal).closed, "invalid: too many filters");
 }
 
-TEST_F(LimitsTest, ClientThatReadsNothingIsClosedAndTheOthersAreServed) {
-  const RelayRig rig(Flags{{"relay.send_queue_bytes_max", "64KiB"}});
+// For events of up to 1 MiB.
+const Flags kLargest = {{"relay.event_bytes_max", "1MiB"}, {"relay.message_bytes_max", "2MiB"}};
+
+net::WsClientOptions large_messages() {
   net::WsClientOptions options;
+  options.ws.message_bytes_max = 4 * 1024 * 1024;
+  options.ws.queue_bytes_max = 8 * 1024 * 1024;
+  options.inbox_bytes_max = 4 * 1024 * 1024;
+  return options;
+}
+
+TEST_F(LimitsTest, LargestEventThatCanBeAllowedIsStoredAndServed) {
+  const auto database = std::make_shared<TestDatabase>();
+  const RelayRig rig(RigOptions{.flags = kLargest, .database = database});
+  const RelayRig elsewhere(RigOptions{.flags = kLargest, .database = database});
+  NostrClient client(rig.url(), large_messages());
+  NostrClient other(elsewhere.url(), large_messages());
+  other.request("s", kGlobal);
+  const auto empty = global_note(alice, "", {}, 1, 1'700'000'000);
+  const auto event =
+      global_note(alice, std::string(1024 * 1024 - empty.json().size(), 'x'), {}, 1, 1'700'000'000);
+  store_at(client, event);
+  EXPECT_EQ(other.live("s"), event.json());
+  EXPECT_THAT(client.stored(kGlobal).ids, ElementsAre(hex_of(event)));
+  EXPECT_THROW(RelayRig(Flags{{"relay.event_bytes_max", "2MiB"}}), UserError);
+}
+
+TEST_F(LimitsTest, ClientThatReadsNothingIsClosedAndTheOthersAreServed) {
+  auto flags = kLargest;
+  flags.emplace_back("relay.send_queue_bytes_max", "4MiB");
+  flags.emplace_back("relay.compression", "off");
+  const RelayRig rig(flags);
+  auto options = large_messages();
   options.inbox_messages_max = 1;
   NostrClient stuck(rig.url(), options);
   stuck.request("s", kGlobal);
-  NostrClient reader(rig.url());
+  NostrClient reader(rig.url(), large_messages());
   reader.request("s", kGlobal);
-  NostrClient sender(rig.url());
-  // Its socket takes a few megabytes before anything waits in the relay.
+  NostrClient sender(rig.url(), large_messages());
+  // Its socket takes some megabytes before anything waits in the relay.
   for (int i = 0; rig.metric("todoke_ws_slow_closed_total") == 0; ++i) {
-    ASSERT_LT(i, 2'000);
-    std::string content;
-    for (int n = 0; n < 50'000; ++n) content += static_cast<char>('!' + (n * 7919 + i * 31 + n / 97) % 90);
-    for (auto& c : content) {
-      if (c == '"' || c == '\\') c = ' ';
-    }
-    const auto event = global_note(alice, content);
+    ASSERT_LT(i, 100);
+    const auto event = global_note(alice, std::to_string(i) + std::string(900'000, 'x'));
     store_at(sender, event);
     EXPECT_EQ(id_in(reader.live("s")), hex_of(event));
   }

@@ -1,0 +1,130 @@
+// Backlogs, and the pressure that the backlog of mandatory consumers makes.
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+#include "outbox/monitor.hpp"
+#include "support.hpp"
+
+namespace todoke::test {
+namespace {
+
+using outbox::LogMonitor;
+using outbox::Pressure;
+
+constexpr outbox::PressureThresholds kThresholds{{10, 20, 40}};
+
+class MonitorTest : public LogTest {
+ protected:
+  MonitorTest() : pool_({.connect = connect_options()}, clock_, registry) {
+    append(100);
+    add_offset("index", 100, true);
+    add_offset("outside", 0);
+  }
+  ~MonitorTest() override { pool_.close(); }
+
+  // One look with the consumer that far behind.
+  void look_at(int behind) {
+    sql.run(fmt::format("UPDATE cn_relay.consumer_offsets SET last_seq = {} WHERE consumer = 'index'", 100 - behind));
+    loop_.run(monitor_.start());
+  }
+  std::string health() {
+    for (const auto& line : board.lines()) {
+      if (line.name == "pressure") return fmt::format("{}: {}", to_string(line.health.state), line.health.detail);
+    }
+    return "";
+  }
+
+  metrics::Registry registry;
+  HealthBoard board;
+  Pressure pressure;
+
+ private:
+  pg::ConnectOptions connect_options() const {
+    pg::ConnectOptions options;
+    options.url = db->url();
+    return options;
+  }
+  SystemClock clock_;
+  net::test::Loop loop_;
+  pg::Pool pool_;
+
+ protected:
+  LogMonitor monitor_{loop_.executor(), kThresholds, pressure, pool_, board, registry};
+  net::test::Loop& loop() { return loop_; }
+};
+
+TEST_F(MonitorTest, PressureRisesAndFallsWithTheBacklogOfMandatoryConsumersAndIsTold) {
+  std::mutex mutex;
+  std::string lines;
+  {
+    const log::Capture capture([&](std::string_view line) {
+      const std::lock_guard lock(mutex);
+      lines += std::string(line) + "\n";
+    });
+    look_at(0);
+    EXPECT_EQ(pressure.level(), 0);  // "outside" is 100 behind, and nobody waits for it
+    EXPECT_EQ(health(), "up: 0, normal");
+    look_at(12);
+    EXPECT_EQ(pressure.level(), 1);
+    EXPECT_EQ(metric_of(registry, "todoke_pressure"), 1);
+    EXPECT_EQ(health(), "degraded: 1, no backfill: index is 12 rows behind");
+    look_at(6);
+    EXPECT_EQ(pressure.level(), 1);  // not below half of the threshold
+    look_at(50);
+    EXPECT_EQ(pressure.level(), 3);
+    look_at(20);
+    EXPECT_EQ(pressure.level(), 2);
+    look_at(5);
+    EXPECT_EQ(pressure.level(), 0);
+    EXPECT_EQ(health(), "up: 0, normal");
+    EXPECT_EQ(metric_of(registry, "todoke_pressure"), 0);
+    log::flush();
+  }
+  EXPECT_THAT(lines, HasSubstr("pressure is 1 (no backfill)"));
+  EXPECT_THAT(lines, HasSubstr("pressure is 3 (acceptance is tightened)"));
+  EXPECT_THAT(lines, HasSubstr("pressure is 2 (low-priority topics are held)"));
+  EXPECT_THAT(lines, HasSubstr("pressure is 0 (normal)"));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
+}
+
+TEST_F(MonitorTest, EveryConsumerHasItsBacklogInRowsAndSeconds) {
+  sql.run("UPDATE cn_relay.events_outbox SET appended_at = now() - interval '1 hour' WHERE seq = 98");
+  look_at(3);
+  EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"index\"}"), 3);
+  EXPECT_GE(metric_of(registry, "todoke_outbox_lag_seconds{consumer=\"index\"}"), 3'600);
+  EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"outside\"}"), 100);
+  look_at(0);
+  EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"index\"}"), 0);
+  EXPECT_EQ(metric_of(registry, "todoke_outbox_lag_seconds{consumer=\"index\"}"), 0);
+}
+
+TEST_F(MonitorTest, WhatRetentionHasTakenIsNoBacklog) {
+  sql.run("DELETE FROM cn_relay.events_outbox WHERE seq <= 95");
+  sql.run("UPDATE cn_relay.log_floor SET dropped_until = 95");
+  look_at(100);
+  EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"index\"}"), 5);
+  EXPECT_EQ(pressure.level(), 0);
+}
+
+TEST_F(MonitorTest, LooksAgainByItself) {
+  look_at(0);
+  auto running = loop().start(monitor_.run());
+  sql.run("UPDATE cn_relay.consumer_offsets SET last_seq = 50 WHERE consumer = 'index'");
+  EXPECT_TRUE(await([&] { return pressure.level() == 3; }));
+  loop().call([&] { monitor_.stop(); });
+  running.get();
+  EXPECT_EQ(health(), "");
+}
+
+TEST_F(MonitorTest, ThresholdsThatDoNotGrowAreRefused) {
+  asio::io_context io;
+  SystemClock clock;
+  pg::Pool pool({}, clock, registry);
+  const LogMonitor monitor(io.get_executor(), {{10, 10, 20}}, pressure, pool, board, registry);
+  EXPECT_THAT(monitor.validate().error().message, HasSubstr("must grow"));
+}
+
+}  // namespace
+}  // namespace todoke::test
