@@ -168,19 +168,22 @@ int run_add(const Config& config, const Arguments& arguments) {
   if (options.renew && (options.mandatory || arguments.has("from"))) {
     throw UsageError("consumers add: --renew changes the password only, not --from and --mandatory");
   }
-  with_migrated_database(config, [&](pg::Connection& connection) { return add(connection, config, options); });
+  with_migrated_database(config,
+                         [&](pg::Connection& connection) { return add(connection, config, options); });
   return 0;
 }
 
 // ---------------------------------------------------------------------------------------------- the others
 
 const std::string& named(const Arguments& arguments) {
-  if (arguments.words.size() < 2) throw UsageError(fmt::format("consumers {}: name one consumer", arguments.words[0]));
+  if (arguments.words.size() < 2)
+    throw UsageError(fmt::format("consumers {}: name one consumer", arguments.words[0]));
   return arguments.words[1];
 }
 
 int run_list(const Config& config, const Arguments& arguments) {
-  if (arguments.words.size() > 1) throw UsageError("consumers list takes no name; `consumers show NAME` does");
+  if (arguments.words.size() > 1)
+    throw UsageError("consumers list takes no name; `consumers show NAME` does");
   with_migrated_database(config, [](pg::Connection& connection) { return print_consumers(connection); });
   return 0;
 }
@@ -194,23 +197,23 @@ int run_show(const Config& config, const Arguments& arguments) {
 int run_pause(const Config& config, const Arguments& arguments) {
   const auto& name = named(arguments);
   const bool paused = arguments.words[0] == "pause";
-  with_migrated_database(config,
-                         [&](pg::Connection& connection) { return pause_consumer(connection, name, paused); });
+  with_migrated_database(
+      config, [&](pg::Connection& connection) { return pause_consumer(connection, name, paused); });
   return 0;
 }
 
 int run_replay(const Config& config, const Arguments& arguments) {
   const auto& name = named(arguments);
-  with_migrated_database(config,
-                         [&](pg::Connection& connection) { return replay_consumer(connection, name, arguments); });
+  with_migrated_database(
+      config, [&](pg::Connection& connection) { return replay_consumer(connection, name, arguments); });
   return 0;
 }
 
 int run_rebuild(const Config& config, const Arguments& arguments) {
   const auto& name = named(arguments);
   const bool wait = !arguments.has("no-wait");
-  with_migrated_database(config,
-                         [&](pg::Connection& connection) { return rebuild_consumer(connection, name, wait); });
+  with_migrated_database(
+      config, [&](pg::Connection& connection) { return rebuild_consumer(connection, name, wait); });
   return 0;
 }
 
@@ -234,8 +237,10 @@ using Action = std::function<int(const Config&, const Arguments&)>;
 
 const std::map<std::string, Action, std::less<>>& actions() {
   static const std::map<std::string, Action, std::less<>> all{
-      {"add", run_add},         {"list", run_list},     {"show", run_show},       {"pause", run_pause},
-      {"resume", run_pause},    {"replay", run_replay}, {"rebuild", run_rebuild}, {"dead-letters", run_dead_letters}};
+      {"add", run_add},         {"list", run_list},
+      {"show", run_show},       {"pause", run_pause},
+      {"resume", run_pause},    {"replay", run_replay},
+      {"rebuild", run_rebuild}, {"dead-letters", run_dead_letters}};
   return all;
 }
 
@@ -253,17 +258,21 @@ int run(const Arguments& arguments) {
 const Registration kRegistered(Command{
     .name = "consumers",
     .summary = "add, look after and repair those who follow the log",
-    .synopsis = "add NAME [--mandatory] [--from head|start|SEQ] | add NAME --renew | list | show NAME | pause NAME | "
-                "resume NAME | replay NAME (--from-seq N | --from-time T) | rebuild NAME | dead-letters NAME "
-                "[list|retry|drop] [SEQ]",
+    .synopsis =
+        "add NAME [--mandatory] [--from head|start|SEQ] | add NAME --renew | list | show NAME | pause NAME | "
+        "resume NAME | replay NAME (--from-seq N | --from-time T) | rebuild NAME | dead-letters NAME "
+        "[list|retry|drop] [SEQ]",
     .details =
         "add makes a database role that may read the log and the events and write only its own offset, and "
         "prints a connection string for it; docs/log.md says what to do with it. The password is shown this "
         "one time.\n\n"
-        "replay goes back (or forward) in the log; the running consumer takes it within a second. rebuild makes what the "
-        "consumer derives anew from the events, beside what is there, and then follows the log again. Both show their "
+        "replay goes back (or forward) in the log; the running consumer takes it within a second. rebuild "
+        "makes what the "
+        "consumer derives anew from the events, beside what is there, and then follows the log again. Both "
+        "show their "
         "progress; --no-wait returns at once.\n\n"
-        "dead-letters are rows that kept failing and were passed over: list them, have them tried again, or drop them, "
+        "dead-letters are rows that kept failing and were passed over: list them, have them tried again, or "
+        "drop them, "
         "all or the one with SEQ.",
     .options = {{"from", "WHERE",
                  "where a new consumer begins: start (what the log still holds), head, or after a seq"},

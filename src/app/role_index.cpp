@@ -6,12 +6,17 @@
 namespace todoke::app {
 namespace {
 
+// A search result may be a few seconds late; an OK may not.
+constexpr std::chrono::seconds kDeferMax(10);
+
 void build(NodeParts& parts) {
+  outbox::RunnerOptions options;
+  options.defer_max = kDeferMax;
   parts.add_service(std::make_shared<outbox::Runner>(parts.executor, std::make_shared<index::IndexConsumer>(),
-                                                     outbox::RunnerOptions(), parts.pool, parts.listener, parts.log,
-                                                     parts.clock, parts.metrics));
-  parts.add_service(std::make_shared<index::Sweeper>(parts.executor, index::SweeperOptions(), parts.pool,
-                                                     parts.metrics));
+                                                     options, parts.pool, parts.listener,
+                                                     parts.log, parts.clock, parts.metrics));
+  parts.add_service(
+      std::make_shared<index::Sweeper>(parts.executor, index::SweeperOptions(), parts.pool, parts.metrics));
 }
 
 const RoleRegistration kRegistered({

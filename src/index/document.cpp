@@ -1,9 +1,9 @@
 #include "index/document.hpp"
 
 #include <unicode/uchar.h>
-#include <unicode/utf8.h>
 
 #include "index/document_tags.hpp"
+#include "index/utf8.hpp"
 
 namespace todoke::index {
 namespace {
@@ -13,11 +13,9 @@ constexpr std::int32_t kLongText = 30023;
 // One line that can be shown and stored: control characters, line breaks too, are spaces.
 std::string line(std::string_view text, std::size_t bytes_max) {
   std::string out;
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
   for (std::size_t at = 0; at < text.size();) {
     const auto start = at;
-    UChar32 c = 0;
-    U8_NEXT(bytes, at, text.size(), c);
+    const auto c = next_character(text, at);
     if (out.size() + (at - start) > bytes_max) break;
     if (c < 0 || u_charType(c) == U_CONTROL_CHAR) {
       out.push_back(' ');
@@ -31,7 +29,7 @@ std::string line(std::string_view text, std::size_t bytes_max) {
 }  // namespace
 
 bool is_public_post(const outbox::LoggedEvent& event) {
-  if (!event.effective || event.non_public || !is_indexed(event.kind)) return false;
+  if (event.non_public || !is_indexed(event.kind)) return false;
   return !may_have_tag(event.tags_json, "scope") || !read_document_tags(event.tags_json).scoped;
 }
 

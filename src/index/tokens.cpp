@@ -7,7 +7,8 @@
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
 #include <unicode/uscript.h>
-#include <unicode/utf8.h>
+
+#include "index/utf8.hpp"
 
 namespace todoke::index {
 namespace {
@@ -64,15 +65,9 @@ class Scanner {
   }
 
   std::vector<Token> scan() {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(normal_.data());
     for (std::size_t at = 0; at < normal_.size();) {
       const auto start = at;
-      UChar32 c = bytes[at];
-      if (c < kAsciiEnd) {
-        ++at;
-      } else {
-        U8_NEXT(bytes, at, normal_.size(), c);
-      }
+      const auto c = next_character(normal_, at);
       take(class_of(c), start, at);
     }
     end_word(normal_.size());

@@ -10,7 +10,7 @@
 //   - everything else separates, control characters too.
 // Documents and queries pass the same function.
 //
-// Cost: about 0.3 us for a word of English and 0.1 us for a character of Japanese; no allocation for a token.
+// Cost: about 5 us for a post of 100 characters; no allocation for a token.
 #pragma once
 
 #include <cstddef>

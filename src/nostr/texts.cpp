@@ -100,6 +100,7 @@ constexpr auto kReasons = std::to_array<ReasonText>({
     {filter_bad_search, "filter_bad_search", "invalid: search must be a string"},
     {seq_after_differs, "seq_after_differs", "invalid: seq_after must be the same in all filters"},
     {search_unsupported, "search_unsupported", "unsupported: search"},
+    {search_refused, "search_refused", "invalid: search text too long or too complex"},
     {t_required, "t_required", "invalid: #t required"},
     {query_too_slow, "query_too_slow", "error: query too slow"},
     {query_failed, "query_failed", "error: query failed, try again"},

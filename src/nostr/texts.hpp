@@ -112,6 +112,7 @@ enum class Reason : std::uint8_t {
   filter_bad_search,
   seq_after_differs,
   search_unsupported,
+  search_refused,
   t_required,
   query_too_slow,
   query_failed,

@@ -43,14 +43,16 @@ Task<std::vector<ConsumerView>> list_consumers(pg::Connection& connection, std::
   co_return views;
 }
 
-Task<Expected<void>> set_paused(pg::Connection& connection, std::string name, bool paused, Deadline deadline) {
+Task<Expected<void>> set_paused(pg::Connection& connection, std::string name, bool paused,
+                                Deadline deadline) {
   pg::Params params(name, paused);
   const auto rows = co_await connection.query(sql::kSetPaused, std::move(params), deadline);
   if (rows.empty()) co_return no_such(name);
   co_return Expected<void>();
 }
 
-Task<Expected<Seq>> replay(pg::Connection& connection, std::string name, ReplayPoint point, Deadline deadline) {
+Task<Expected<Seq>> replay(pg::Connection& connection, std::string name, ReplayPoint point,
+                           Deadline deadline) {
   const auto known = co_await list_consumers(connection, name, deadline);
   if (known.empty()) co_return no_such(name);
   std::int64_t after = point.after_seq.value_or(0);
@@ -62,14 +64,15 @@ Task<Expected<Seq>> replay(pg::Connection& connection, std::string name, ReplayP
   const auto floor = co_await connection.query(sql::kFloor, {}, deadline);
   const auto dropped_until = floor.one().get<std::int64_t>(0);
   if (after < dropped_until) {
-    co_return refuse(
-        fmt::format("the log no longer has the rows up to seq {}: replay from there (--from-seq {}), or make everything "
-                    "anew with `todoke consumers rebuild {}`",
-                    dropped_until, dropped_until, name));
+    co_return refuse(fmt::format(
+        "the log no longer has the rows up to seq {}: replay from there (--from-seq {}), or make everything "
+        "anew with `todoke consumers rebuild {}`",
+        dropped_until, dropped_until, name));
   }
   if (after > known.front().head) {
-    co_return refuse(fmt::format("the log ends at seq {}: from {} on there would be nothing to read for a long time",
-                                 known.front().head, after));
+    co_return refuse(
+        fmt::format("the log ends at seq {}: from {} on there would be nothing to read for a long time",
+                    known.front().head, after));
   }
   if (known.front().state == "needs_rebuild") {
     co_return refuse(fmt::format("{} has lost rows of the log: `todoke consumers rebuild {}`", name, name));
@@ -80,14 +83,22 @@ Task<Expected<Seq>> replay(pg::Connection& connection, std::string name, ReplayP
 }
 
 Task<Expected<void>> ask_for_rebuild(pg::Connection& connection, std::string name, Deadline deadline) {
+  const auto known = co_await list_consumers(connection, name, deadline);
+  if (known.empty()) co_return no_such(name);
+  if (known.front().epoch == 0) {
+    co_return refuse(
+        fmt::format("no node has ever run {}: whoever follows the log under that name has to rebuild "
+                    "its own store (docs/log.md)",
+                    name));
+  }
   pg::Params params(name);
   const auto rows = co_await connection.query(sql::kAskForRebuild, std::move(params), deadline);
   if (rows.empty()) co_return no_such(name);
   co_return Expected<void>();
 }
 
-Task<std::vector<DeadLetter>> list_dead_letters(pg::Connection& connection, std::string name, std::int32_t most,
-                                                Deadline deadline) {
+Task<std::vector<DeadLetter>> list_dead_letters(pg::Connection& connection, std::string name,
+                                                std::int32_t most, Deadline deadline) {
   pg::Params params(name, most);
   const auto rows = co_await connection.query(sql::kListDeadLetters, std::move(params), deadline);
   std::vector<DeadLetter> letters;
@@ -99,15 +110,15 @@ Task<std::vector<DeadLetter>> list_dead_letters(pg::Connection& connection, std:
   co_return letters;
 }
 
-Task<std::size_t> retry_dead_letters(pg::Connection& connection, std::string name, std::optional<std::int64_t> seq,
-                                     Deadline deadline) {
+Task<std::size_t> retry_dead_letters(pg::Connection& connection, std::string name,
+                                     std::optional<std::int64_t> seq, Deadline deadline) {
   pg::Params params(name, seq);
   const auto rows = co_await connection.query(sql::kRetryDeadLetters, std::move(params), deadline);
   co_return rows.size();
 }
 
-Task<std::size_t> drop_dead_letters(pg::Connection& connection, std::string name, std::optional<std::int64_t> seq,
-                                    Deadline deadline) {
+Task<std::size_t> drop_dead_letters(pg::Connection& connection, std::string name,
+                                    std::optional<std::int64_t> seq, Deadline deadline) {
   pg::Params params(name, seq);
   const auto rows = co_await connection.query(sql::kDropDeadLetters, std::move(params), deadline);
   co_return rows.size();

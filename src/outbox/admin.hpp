@@ -1,4 +1,5 @@
-// What an operator does with consumers: look, pause, replay, rebuild, dead letters. For commands and the Admin API.
+// What an operator does with consumers: look, pause, replay, rebuild, dead letters. For commands and the
+// Admin API.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +45,10 @@ struct ReplayPoint {
   std::optional<std::int64_t> after_seq;
   std::optional<double> since;
 };
-// The seq after which the consumer goes on. Refused, with a pointer to rebuild, where retention has taken rows after
-// that point.
-Task<Expected<Seq>> replay(pg::Connection& connection, std::string name, ReplayPoint point, Deadline deadline);
+// The seq after which the consumer goes on. Refused, with a pointer to rebuild, where retention has taken
+// rows after that point.
+Task<Expected<Seq>> replay(pg::Connection& connection, std::string name, ReplayPoint point,
+                           Deadline deadline);
 
 // The node that runs the consumer does it.
 Task<Expected<void>> ask_for_rebuild(pg::Connection& connection, std::string name, Deadline deadline);
@@ -60,12 +62,12 @@ struct DeadLetter {
   std::int32_t tries = 0;
   std::string failed_at;
 };
-Task<std::vector<DeadLetter>> list_dead_letters(pg::Connection& connection, std::string name, std::int32_t most,
-                                                Deadline deadline);
+Task<std::vector<DeadLetter>> list_dead_letters(pg::Connection& connection, std::string name,
+                                                std::int32_t most, Deadline deadline);
 // One, or all of the consumer; how many.
-Task<std::size_t> retry_dead_letters(pg::Connection& connection, std::string name, std::optional<std::int64_t> seq,
-                                     Deadline deadline);
-Task<std::size_t> drop_dead_letters(pg::Connection& connection, std::string name, std::optional<std::int64_t> seq,
-                                    Deadline deadline);
+Task<std::size_t> retry_dead_letters(pg::Connection& connection, std::string name,
+                                     std::optional<std::int64_t> seq, Deadline deadline);
+Task<std::size_t> drop_dead_letters(pg::Connection& connection, std::string name,
+                                    std::optional<std::int64_t> seq, Deadline deadline);
 
 }  // namespace todoke::outbox

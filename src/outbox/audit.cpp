@@ -22,10 +22,12 @@ Task<RowDigest> recount(pg::Connection& connection, std::int64_t from, std::int6
   RowDigest digest;
   for (;;) {
     pg::Params params(from, to, kPageRows);
-    const auto rows = co_await connection.query(sql::kRowsBetween, std::move(params), Deadline::after(kPageMax));
+    const auto rows =
+        co_await connection.query(sql::kRowsBetween, std::move(params), Deadline::after(kPageMax));
     for (const auto& row : rows) {
       from = row.get<std::int64_t>(0);
-      digest.add(from, row.get<std::string_view>(1), row.get<std::string_view>(2), row.get<std::string_view>(3));
+      digest.add(from, row.get<std::string_view>(1), row.get<std::string_view>(2),
+                 row.get<std::string_view>(3));
     }
     if (rows.size() < static_cast<std::size_t>(kPageRows)) co_return digest;
   }
@@ -50,7 +52,8 @@ Task<ConsumerAudit> audit_consumer(pg::Connection& connection, std::string name,
   result.name = name;
   result.last_seq = last_seq;
   pg::Params params(name);
-  const auto ranges = co_await connection.query(sql::kRecordedRanges, std::move(params), Deadline::after(kPageMax));
+  const auto ranges =
+      co_await connection.query(sql::kRecordedRanges, std::move(params), Deadline::after(kPageMax));
   result.keeps_record = !ranges.empty();
   if (ranges.empty()) co_return result;
   auto at = std::max(dropped_until, ranges[0].get<std::int64_t>(0));
@@ -66,7 +69,8 @@ Task<ConsumerAudit> audit_consumer(pg::Connection& connection, std::string name,
     }
     const auto digest = co_await recount(connection, from, to);
     result.rows += digest.count;
-    const bool same = digest.count == recorded && static_cast<std::int64_t>(digest.hash) == range.get<std::int64_t>(3);
+    const bool same =
+        digest.count == recorded && static_cast<std::int64_t>(digest.hash) == range.get<std::int64_t>(3);
     if (same) continue;
     const bool cut = co_await is_cut(connection, from);
     if (cut) {

@@ -1,5 +1,5 @@
-// Proves from the tables that nothing was skipped: what each consumer recorded of what it took against the log, and
-// the log against the events, both ways.
+// Proves from the tables that nothing was skipped: what each consumer recorded of what it took against the
+// log, and the log against the events, both ways.
 //
 // Reads everything once, in pages; a running node is not disturbed beyond the reading.
 #pragma once
@@ -24,8 +24,9 @@ struct RangeDifference {
 struct ConsumerAudit {
   std::string name;
   std::int64_t last_seq = 0;
-  std::int64_t rows = 0;     // that were recounted
-  std::int64_t skipped = 0;  // seqs of ranges that a replay has cut or retention has taken: they can't be recounted
+  std::int64_t rows = 0;  // that were recounted
+  std::int64_t skipped =
+      0;  // seqs of ranges that a replay has cut or retention has taken: they can't be recounted
   bool keeps_record = false;
   std::vector<RangeDifference> differences;
 };
@@ -33,7 +34,7 @@ struct ConsumerAudit {
 struct LogAudit {
   std::int64_t dropped_until = 0;
   std::int64_t head = 0;
-  std::int64_t purged = 0;                        // upserts whose event was purged, as it should be
+  std::int64_t purged = 0;                          // upserts whose event was purged, as it should be
   std::vector<std::int64_t> upserts_without_event;  // seqs; the first 1,000
   std::vector<std::string> events_without_row;      // ids; the first 1,000
 };

@@ -23,7 +23,8 @@ inline constexpr Key<std::chrono::milliseconds> kRetentionMax{{
     .name = "log.retention_max",
     .type = KeyType::duration,
     .fallback = "45d",
-    .meaning = "How long rows are kept for a mandatory consumer that has not read them; then they go, and it must be "
+    .meaning = "How long rows are kept for a mandatory consumer that has not read them; then they go, and it "
+               "must be "
                "rebuilt. At least log.retention.",
     .unit = "d",
     .min = 1'000,
@@ -33,8 +34,9 @@ inline constexpr Key<std::int64_t> kBytesMax{{
     .name = "log.bytes_max",
     .type = KeyType::size,
     .fallback = "20GiB",
-    .meaning = "Size of the log beyond which rows past log.retention go even if a mandatory consumer has not read "
-               "them.",
+    .meaning =
+        "Size of the log beyond which rows past log.retention go even if a mandatory consumer has not read "
+        "them.",
     .min = 1024 * 1024,
     .max = std::numeric_limits<std::int64_t>::max(),
 }};

@@ -51,20 +51,21 @@ class Consumer {
   [[nodiscard]] virtual bool mandatory() const { return false; }
   [[nodiscard]] virtual bool wants_events() const { return true; }
   // Throws when it could not be done; nothing of it has happened then. With effects outside the database the
-  // call itself must be safe to repeat. Whatever it waits for must end by work.deadline, as calls of the database do:
-  // nothing else can end it.
+  // call itself must be safe to repeat. Whatever it waits for must end by work.deadline, as calls of the
+  // database do: nothing else can end it.
   virtual Task<void> apply(Work work) = 0;
 
-  // Makes what it derives anew, beside what is there, from the events that are in effect now; live consumption goes
-  // on meanwhile. `progress` is called now and then with what is done and what there is to do.
+  // Makes what it derives anew, beside what is there, from the events that are in effect now; live
+  // consumption goes on meanwhile. `progress` is called now and then with what is done and what there is to
+  // do.
   using Progress = std::function<Task<void>(std::int64_t done, std::int64_t total)>;
   virtual Task<void> rebuild(pg::Pool& pool, Progress progress) = 0;
   // Puts the new store in the place of the old one, in the transaction that also sets the offset.
   virtual Task<void> swap(pg::Connection& connection, Deadline deadline) = 0;
 };
 
-// For effects that would count twice: which of the rows have not had theirs yet. They have from now on; a replay
-// takes that back for the rows that it repeats.
+// For effects that would count twice: which of the rows have not had theirs yet. They have from now on; a
+// replay takes that back for the rows that it repeats.
 enum class Once {
   event,  // once for an event, however many rows name it
   row,    // once for (event, topic, op)

@@ -36,7 +36,8 @@ std::vector<LogRow> read_rows(const pg::Result& result) {
   return rows;
 }
 
-void RowDigest::add(std::int64_t seq, std::string_view op, std::string_view event_id, std::string_view topic_id) {
+void RowDigest::add(std::int64_t seq, std::string_view op, std::string_view event_id,
+                    std::string_view topic_id) {
   auto of_row = kFnvOffset;
   mix(of_row, std::to_string(seq));
   mix(of_row, op);

@@ -2,6 +2,7 @@
 // callbacks run on the thread that calls moved() and must be short.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -12,8 +13,8 @@ namespace todoke::outbox {
 
 class LogSignal {
  public:
-  // Ends when it is dropped: from then on its callback runs on no thread. Never to be dropped inside of a callback; may
-  // outlive the signal.
+  // Ends when it is dropped: from then on its callback runs on no thread. Never to be dropped inside of a
+  // callback; may outlive the signal.
   using Subscription = std::shared_ptr<void>;
 
   [[nodiscard]] Subscription subscribe(std::function<void()> callback) {
@@ -23,6 +24,11 @@ class LogSignal {
   }
 
   void moved() { book_->call(); }
+
+  // Whether the writer of this process has more to do than it gets done. Consumers that can wait then leave
+  // it the machine for a while.
+  void set_busy(bool busy) { busy_.store(busy, std::memory_order_relaxed); }
+  [[nodiscard]] bool is_busy() const { return busy_.load(std::memory_order_relaxed); }
 
  private:
   class Book {
@@ -47,6 +53,7 @@ class LogSignal {
     Callbacks callbacks_;
   };
   std::shared_ptr<Book> book_ = std::make_shared<Book>();
+  std::atomic<bool> busy_{false};
 };
 
 }  // namespace todoke::outbox

@@ -25,9 +25,10 @@ LogMonitor::LogMonitor(Executor executor, PressureThresholds thresholds, Pressur
       health_(health),
       backlog_(registry.gauges("todoke_outbox_backlog", "Rows of the log that a consumer has not taken yet.",
                                {"consumer"})),
-      lag_(registry.gauges("todoke_outbox_lag_seconds", "Age of the first row that a consumer has not taken yet.",
-                           {"consumer"})),
-      level_(registry.gauge("todoke_pressure", "0 normal, 1 no backfill, 2 low-priority topics held, 3 tightened.")),
+      lag_(registry.gauges("todoke_outbox_lag_seconds",
+                           "Age of the first row that a consumer has not taken yet.", {"consumer"})),
+      level_(registry.gauge("todoke_pressure",
+                            "0 normal, 1 no backfill, 2 low-priority topics held, 3 tightened.")),
       stop_asked_(executor) {}
 
 Expected<void> LogMonitor::validate() const {
@@ -84,8 +85,9 @@ void LogMonitor::report(std::int64_t backlog, const std::string& slowest) {
   level_.set(now);
   const auto meaning = kMeaning.at(static_cast<std::size_t>(now));
   const auto why = now == 0 ? std::string() : fmt::format(": {} is {} rows behind", slowest, backlog);
-  health_.report("pressure", false,
-                 {now == 0 ? HealthState::up : HealthState::degraded, fmt::format("{}, {}{}", now, meaning, why)});
+  health_.report(
+      "pressure", false,
+      {now == 0 ? HealthState::up : HealthState::degraded, fmt::format("{}, {}{}", now, meaning, why)});
   if (now == before) return;
   const auto text = fmt::format("pressure is {} ({})", now, meaning);
   if (now > before) {

@@ -1,5 +1,5 @@
-// Watches how far the consumers are behind: a metric for each, the node's pressure, a health line and a log line when
-// it changes.
+// Watches how far the consumers are behind: a metric for each, the node's pressure, a health line and a log
+// line when it changes.
 #pragma once
 
 #include "base/service.hpp"
@@ -10,8 +10,8 @@ namespace todoke::outbox {
 
 class LogMonitor final : public Service {
  public:
-  LogMonitor(Executor executor, PressureThresholds thresholds, Pressure& pressure, pg::Pool& pool, HealthBoard& health,
-             metrics::Registry& registry);
+  LogMonitor(Executor executor, PressureThresholds thresholds, Pressure& pressure, pg::Pool& pool,
+             HealthBoard& health, metrics::Registry& registry);
 
   [[nodiscard]] std::string_view name() const override { return "log monitor"; }
   [[nodiscard]] bool essential() const override { return false; }

@@ -47,15 +47,16 @@ UPDATE cn_relay.consumer_offsets SET rebuild_done = $3, rebuild_total = $4
 WHERE consumer = $1 AND epoch = $2
 RETURNING epoch;
 
+-- What a rebuild passes over was taken, but not row by row: how much of it is not known (row_count -1).
+-- name: pass_over
+INSERT INTO cn_relay.consumer_ranges (consumer, from_seq, to_seq, row_count, row_hash)
+SELECT c.consumer, c.last_seq, $3, -1, 0 FROM cn_relay.consumer_offsets c
+WHERE c.consumer = $1 AND c.epoch = $2 AND c.last_seq < $3 FOR UPDATE
+ON CONFLICT (consumer, from_seq) DO UPDATE SET to_seq = excluded.to_seq, row_count = -1, row_hash = 0;
+
 -- The new store is in place and holds what was in effect at $3; the log is followed from there, unless retention has
--- taken rows after it meanwhile. What is passed over by this was taken, but not row by row (row_count -1).
+-- taken rows after it meanwhile.
 -- name: rebuild_ends
-WITH held AS (
-  SELECT c.last_seq FROM cn_relay.consumer_offsets c WHERE c.consumer = $1 AND c.epoch = $2 FOR UPDATE
-), passed AS (
-  INSERT INTO cn_relay.consumer_ranges (consumer, from_seq, to_seq, row_count, row_hash)
-  SELECT $1, held.last_seq, $3, -1, 0 FROM held WHERE held.last_seq < $3
-  ON CONFLICT (consumer, from_seq) DO UPDATE SET to_seq = excluded.to_seq, row_count = -1, row_hash = 0)
 UPDATE cn_relay.consumer_offsets c
 SET last_seq = $3, state = CASE WHEN $3 < f.dropped_until THEN 'needs_rebuild' ELSE 'live' END, rebuild_since = NULL,
   updated_at = clock_timestamp()

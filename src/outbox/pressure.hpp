@@ -5,7 +5,8 @@
 //   2  low-priority topics are held
 //   3  acceptance is tightened
 //
-// A step is taken when its threshold is reached, and given back only at half of it, so that it does not flutter.
+// A step is taken when its threshold is reached, and given back only at half of it, so that it does not
+// flutter.
 #pragma once
 
 #include <array>

@@ -12,7 +12,8 @@ namespace todoke::outbox {
 namespace {
 
 constexpr std::chrono::minutes kRoundMax(10);
-// A detach waits for every transaction that has read the log; one that is cut short is finished in the next round.
+// A detach waits for every transaction that has read the log; one that is cut short is finished in the next
+// round.
 constexpr std::chrono::seconds kDetachMax(30);
 constexpr std::int64_t kRowsOfBatch = 5'000;
 constexpr int kBatchesOfRound = 200;  // a million rows; the next round goes on
@@ -33,10 +34,13 @@ LogRetention::LogRetention(Executor executor, RetentionOptions options, pg::Pool
     : options_(options),
       pool_(pool),
       health_(health),
-      rows_deleted_(registry.counter("todoke_log_rows_deleted_total", "Rows that retention took from the log one by one.")),
-      partitions_dropped_(registry.counter("todoke_log_partitions_dropped_total", "Partitions that retention dropped.")),
+      rows_deleted_(registry.counter("todoke_log_rows_deleted_total",
+                                     "Rows that retention took from the log one by one.")),
+      partitions_dropped_(
+          registry.counter("todoke_log_partitions_dropped_total", "Partitions that retention dropped.")),
       bytes_(registry.gauge("todoke_log_bytes", "Size of the log with its indexes.")),
-      held_back_(registry.gauge("todoke_log_held_back", "1: a mandatory consumer keeps old rows from going.")),
+      held_back_(
+          registry.gauge("todoke_log_held_back", "1: a mandatory consumer keeps old rows from going.")),
       stop_asked_(executor) {}
 
 Expected<void> LogRetention::validate() const {
@@ -149,7 +153,8 @@ Task<void> LogRetention::drop(pg::Connection& connection, pg::Row partition, Dea
   log::info("log retention", "a partition was dropped", {{"table", table}, {"until", last_seq}});
 }
 
-Task<void> LogRetention::raise_floor(pg::Connection& connection, std::int64_t dropped_until, Deadline deadline) {
+Task<void> LogRetention::raise_floor(pg::Connection& connection, std::int64_t dropped_until,
+                                     Deadline deadline) {
   pg::Batch batch;
   batch.add(sql::kRaiseFloor, {dropped_until});
   batch.add(sql::kMarkLost, {dropped_until});
@@ -163,7 +168,8 @@ Task<void> LogRetention::delete_rows(pg::Connection& connection, Deadline deadli
     // Up to where everybody has read by their age; beyond it only what is too old for anybody.
     auto count = co_await delete_batch(connection, options_.keep, limit.seq, deadline);
     if (count == 0) {
-      count = co_await delete_batch(connection, options_.keep_max, std::numeric_limits<std::int64_t>::max(), deadline);
+      count = co_await delete_batch(connection, options_.keep_max, std::numeric_limits<std::int64_t>::max(),
+                                    deadline);
     }
     if (count == 0) break;
     rows_deleted_.add(static_cast<std::uint64_t>(count));
@@ -192,8 +198,9 @@ Task<void> LogRetention::delete_effects(pg::Connection& connection, Deadline dea
 void LogRetention::tell_held_back(const std::string& consumer) {
   if (held_back_.value() > 0) return;
   held_back_.set(1);
-  health_.report("log held back", false,
-                 {HealthState::degraded, fmt::format("{} has not read rows older than log.retention", consumer)});
+  health_.report(
+      "log held back", false,
+      {HealthState::degraded, fmt::format("{} has not read rows older than log.retention", consumer)});
   log::warning("log retention", "a mandatory consumer holds the log back", {{"consumer", consumer}});
 }
 

@@ -1,7 +1,8 @@
-// Keeps the log from growing for ever. Rows older than `keep` go: whole partitions where the log has gone beyond them,
-// and small batches of rows in the one that is still written. A mandatory consumer that has not read them holds
-// them back, with an alert, until they are older than `keep_max` or the log is larger than `bytes_max`; then they
-// go, and every consumer that had not read them needs a rebuild. The last row of the log always stays.
+// Keeps the log from growing for ever. Rows older than `keep` go: whole partitions where the log has gone
+// beyond them, and small batches of rows in the one that is still written. A mandatory consumer that has not
+// read them holds them back, with an alert, until they are older than `keep_max` or the log is larger than
+// `bytes_max`; then they go, and every consumer that had not read them needs a rebuild. The last row of the
+// log always stays.
 //
 // One process at a time; bounded work each time.
 #pragma once
@@ -44,8 +45,8 @@ class LogRetention final : public Service {
   Task<void> drop(pg::Connection& connection, pg::Row partition, Deadline deadline);
   Task<void> delete_rows(pg::Connection& connection, Deadline deadline);
   // How many rows went.
-  Task<std::int64_t> delete_batch(pg::Connection& connection, std::chrono::milliseconds keep, std::int64_t until_seq,
-                                  Deadline deadline);
+  Task<std::int64_t> delete_batch(pg::Connection& connection, std::chrono::milliseconds keep,
+                                  std::int64_t until_seq, Deadline deadline);
   Task<void> delete_effects(pg::Connection& connection, Deadline deadline);
   Task<void> raise_floor(pg::Connection& connection, std::int64_t dropped_until, Deadline deadline);
   // The last seq that may go, and who says so.

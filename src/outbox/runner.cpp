@@ -19,9 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr std::chrono::milliseconds kDeferStep(200);
 constexpr std::chrono::milliseconds kSmallWorkMax = 10s;
-// How far beyond its deadline a call of the consumer may go before it counts as hanging. Calls of the database end within
-// two seconds after theirs.
+// How far beyond its deadline a call of the consumer may go before it counts as hanging. Calls of the
+// database end within two seconds after theirs.
 constexpr std::chrono::milliseconds kHangAfter = 3s;
 constexpr std::size_t kOwnerRandomBytes = 4;
 
@@ -48,18 +49,21 @@ Runner::Runner(Executor executor, std::shared_ptr<Consumer> consumer, RunnerOpti
       listener_(listener),
       log_(log),
       clock_(clock),
-      rows_(registry.counters("todoke_consumer_rows_total", "Rows of the log that were consumed.", {"consumer"})
-                .with({std::string(consumer_->name())})),
+      rows_(
+          registry.counters("todoke_consumer_rows_total", "Rows of the log that were consumed.", {"consumer"})
+              .with({std::string(consumer_->name())})),
       dead_letters_(registry
-                        .counters("todoke_consumer_dead_letters_total", "Rows that kept failing and were buried.",
-                                  {"consumer"})
+                        .counters("todoke_consumer_dead_letters_total",
+                                  "Rows that kept failing and were buried.", {"consumer"})
                         .with({std::string(consumer_->name())})),
       purged_(registry
                   .counters("todoke_consumer_purged_rows_total",
                             "Rows that were passed over because their event had been purged.", {"consumer"})
                   .with({std::string(consumer_->name())})),
-      retries_(registry.counters("todoke_consumer_retries_total", "Batches that had to be tried again.", {"consumer"})
-                   .with({std::string(consumer_->name())})),
+      retries_(
+          registry
+              .counters("todoke_consumer_retries_total", "Batches that had to be tried again.", {"consumer"})
+              .with({std::string(consumer_->name())})),
       batch_seconds_(registry.histogram("todoke_consumer_batch_seconds", "Effects and offset of a batch.",
                                         metrics::seconds_buckets())),
       batch_rows_(options.rows_min),
@@ -168,7 +172,8 @@ Task<std::optional<Runner::Held>> Runner::take_lease() {
   const auto deadline = Deadline::after(kSmallWorkMax);
   const auto lease = co_await pool_.acquire(deadline);
   pg::Batch batch;
-  batch.add(sql::kAddConsumer, pg::Params(consumer_->name(), consumer_->mandatory()));  // somebody may have deleted it
+  batch.add(sql::kAddConsumer,
+            pg::Params(consumer_->name(), consumer_->mandatory()));  // somebody may have deleted it
   batch.add(sql::kTakeLease, pg::Params(consumer_->name(), owner_, seconds(options_.lease)));
   const auto results = co_await lease->run(std::move(batch), deadline);
   if (results[1].empty()) co_return std::nullopt;
@@ -239,7 +244,8 @@ Task<Runner::Next> Runner::step(Held& held) {
       co_return Next::more;
     }
     const auto condition = state.get<std::string>(2);
-    if (condition == "rebuilding" && !rebuilding_ && clock_.steady() >= rebuild_again_at_) start_rebuild(held);
+    if (condition == "rebuilding" && !rebuilding_ && clock_.steady() >= rebuild_again_at_)
+      start_rebuild(held);
     if (state.get<bool>(1) || condition == "needs_rebuild") co_return Next::wait;
     rows = read_rows(results[1]);
     if (!results[2].empty()) letter = results[2];
@@ -249,6 +255,10 @@ Task<Runner::Next> Runner::step(Held& held) {
     co_return Next::more;
   }
   if (rows.empty()) co_return Next::wait;
+  if (log_.is_busy() && clock_.now() - rows.front().ingested_at < options_.defer_max) {
+    co_await sleep_for(kDeferStep);
+    co_return Next::more;
+  }
   co_await apply(held, std::move(rows));
   co_return Next::more;
 }
@@ -296,7 +306,8 @@ Task<void> Runner::apply(Held& held, std::vector<LogRow> rows) {
 }
 
 // The effects of rows whose events are still there; gives the number of the others.
-Task<std::int64_t> Runner::apply_effects(pg::Connection& connection, std::span<const LogRow> rows, Deadline deadline) {
+Task<std::int64_t> Runner::apply_effects(pg::Connection& connection, std::span<const LogRow> rows,
+                                         Deadline deadline) {
   std::unordered_map<std::string, LoggedEvent> events;
   std::vector<LogRow> present;
   auto wanted = rows;
@@ -361,7 +372,8 @@ Task<void> Runner::advance(pg::Connection& connection, Held& held, std::span<con
   const auto to = rows.back().seq.value;
   const auto digest = digest_of(rows);
   pg::Batch batch(pg::Batch::Mode::plain);
-  batch.add(sql::kAdvance, pg::Params(consumer_->name(), held.epoch, held.last.value, to, seconds(options_.lease), purged));
+  batch.add(sql::kAdvance,
+            pg::Params(consumer_->name(), held.epoch, held.last.value, to, seconds(options_.lease), purged));
   batch.add(sql::kRecordRange, pg::Params(consumer_->name(), held.last.value, to, digest.count,
                                           static_cast<std::int64_t>(digest.hash)));
   const auto results = co_await connection.run(std::move(batch), deadline);
@@ -396,7 +408,8 @@ Task<void> Runner::retry_letter(const Held& held, const pg::Result& letter) {
     failure = std::current_exception();
   }
   if (!failure) {
-    log::info("consumer", letter.one().is_null(0) ? "a buried row is no longer in the log" : "a buried row was applied",
+    log::info("consumer",
+              letter.one().is_null(0) ? "a buried row is no longer in the log" : "a buried row was applied",
               {{"consumer", consumer_->name()}, {"seq", seq}});
     co_return;
   }

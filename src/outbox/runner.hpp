@@ -1,12 +1,12 @@
 // Runs a consumer: one instance at a time for a name, wherever it runs. It holds the name by a lease in the
-// database; whoever finds the lease lapsed takes the name over with a higher epoch, and the one who lost it can't
-// commit any more.
+// database; whoever finds the lease lapsed takes the name over with a higher epoch, and the one who lost it
+// can't commit any more.
 //
-// Woken by NOTIFY and in process, and looks by itself at least twice a second. Sees an offset that somebody moved, up
-// or down, within a second.
+// Woken by NOTIFY and in process, and looks by itself at least twice a second. Sees an offset that somebody
+// moved, up or down, within a second.
 //
-// Bounded: rows of a batch (adaptive), tries for a row, time of a batch. A call of the consumer that does not even end
-// some seconds after its deadline loses its connection, and the name is left to another instance.
+// Bounded: rows of a batch (adaptive), tries for a row, time of a batch. A call of the consumer that does not
+// even end some seconds after its deadline loses its connection, and the name is left to another instance.
 #pragma once
 
 #include <chrono>
@@ -36,6 +36,9 @@ struct RunnerOptions {
   std::size_t rows_max = 5'000;
   std::chrono::milliseconds batch_aim{200};  // a batch that takes longer is halved, one much shorter doubled
   int tries_max = 5;                         // for a row, before it is buried
+  // While the writer is busy, rows younger than this wait: a burst is stored first and consumed after it. 0:
+  // never.
+  std::chrono::milliseconds defer_max{0};
   std::chrono::milliseconds retry_first{50};
   std::chrono::milliseconds retry_most{5'000};
 };
@@ -77,13 +80,15 @@ class Runner final : public Service {
   // All of them: in one batch, in parts, or buried.
   Task<void> apply(Held& held, std::vector<LogRow> rows);
   Task<void> apply_once(Held& held, std::span<const LogRow> rows);
-  Task<std::int64_t> apply_effects(pg::Connection& connection, std::span<const LogRow> rows, Deadline deadline);
+  Task<std::int64_t> apply_effects(pg::Connection& connection, std::span<const LogRow> rows,
+                                   Deadline deadline);
   Task<void> retry_letter(const Held& held, const pg::Result& letter);
   Task<void> apply_letter(const Held& held, const pg::Result& letter);
   Task<std::unordered_map<std::string, LoggedEvent>> load_events(pg::Connection& connection,
-                                                                 std::span<const LogRow> rows, Deadline deadline);
-  Task<void> advance(pg::Connection& connection, Held& held, std::span<const LogRow> rows, std::int64_t purged,
-                     Deadline deadline);
+                                                                 std::span<const LogRow> rows,
+                                                                 Deadline deadline);
+  Task<void> advance(pg::Connection& connection, Held& held, std::span<const LogRow> rows,
+                     std::int64_t purged, Deadline deadline);
   Task<void> bury(Held& held, const LogRow& row, std::string error);
   void start_rebuild(Held held);
   Task<void> rebuild(Held held);
@@ -100,10 +105,10 @@ class Runner final : public Service {
   pg::Listener& listener_;
   LogSignal& log_;
   const Clock& clock_;
-  metrics::Counter& rows_;         // todoke_consumer_rows_total{consumer}
-  metrics::Counter& dead_letters_;  // todoke_consumer_dead_letters_total{consumer}
-  metrics::Counter& purged_;       // todoke_consumer_purged_rows_total{consumer}
-  metrics::Counter& retries_;      // todoke_consumer_retries_total{consumer}
+  metrics::Counter& rows_;             // todoke_consumer_rows_total{consumer}
+  metrics::Counter& dead_letters_;     // todoke_consumer_dead_letters_total{consumer}
+  metrics::Counter& purged_;           // todoke_consumer_purged_rows_total{consumer}
+  metrics::Counter& retries_;          // todoke_consumer_retries_total{consumer}
   metrics::Histogram& batch_seconds_;  // todoke_consumer_batch_seconds
   std::size_t batch_rows_;
   std::int64_t held_epoch_ = 0;  // 0: the name is not ours

@@ -29,8 +29,8 @@ void Runner::start_rebuild(Held held) {
   });
 }
 
-// The new store holds what is in effect at some moment after `head` was read; what the log says after `head` is
-// applied to it again, which changes nothing that is right already.
+// The new store holds what is in effect at some moment after `head` was read; what the log says after `head`
+// is applied to it again, which changes nothing that is right already.
 Task<void> Runner::rebuild(Held held) {
   const auto small = Deadline::after(kSmallWorkMax);
   Seq head{0};
@@ -70,9 +70,12 @@ Task<void> Runner::end_rebuild(Held held, Seq head) {
   const auto lease = co_await pool_.acquire(deadline);
   auto transaction = co_await pg::begin(*lease, deadline);
   co_await consumer_->swap(*lease, deadline);
-  pg::Params params(consumer_->name(), held.epoch, head.value);
-  const auto ended = co_await lease->query(sql::kRebuildEnds, std::move(params), deadline);
-  if (ended.empty()) throw Fenced();
+  const pg::Params params(consumer_->name(), held.epoch, head.value);
+  pg::Batch batch(pg::Batch::Mode::plain);
+  batch.add(sql::kPassOver, params);
+  batch.add(sql::kRebuildEnds, params);
+  const auto ended = co_await lease->run(std::move(batch), deadline);
+  if (ended[1].empty()) throw Fenced();
   co_await transaction.commit(deadline);
 }
 

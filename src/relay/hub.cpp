@@ -35,6 +35,8 @@ nostr::Reason reason_of(const std::exception_ptr& failure) {
     return nostr::Reason::query_too_slow;
   } catch (const pg::PoolTimeout&) {
     return nostr::Reason::query_too_slow;
+  } catch (const UserError&) {
+    return nostr::Reason::search_refused;
   } catch (...) {
     return nostr::Reason::query_failed;
   }

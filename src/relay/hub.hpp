@@ -111,6 +111,7 @@ class Hub final : public Service {
 
   void apply(const Batch& batch);
   void apply_gone(const Gone& gone);
+  [[nodiscard]] bool is_gone_later(const nostr::EventId& id) const;
   void apply_stored(const LiveEventPtr& live, Frames& frames);
   void dispatch(const LiveEventPtr& live, Frames& frames);
   void flush(Frames frames);

@@ -62,8 +62,16 @@ void Hub::apply_gone(const Gone& gone) {
   }
 }
 
+// Whether a batch that waits its turn ends the effect of the event.
+bool Hub::is_gone_later(const nostr::EventId& id) const {
+  return std::any_of(batches_.begin(), batches_.end(), [&](const Batch& batch) {
+    const auto& gone = batch.log.gone;
+    return std::any_of(gone.begin(), gone.end(), [&](const Gone& one) { return one.id == id; });
+  });
+}
+
 void Hub::apply_stored(const LiveEventPtr& live, Frames& frames) {
-  known_.add(live->event->id());
+  if (!is_gone_later(live->event->id())) known_.add(live->event->id());
   cache_.add(live);
   dispatch(live, frames);
 }

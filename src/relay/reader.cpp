@@ -290,11 +290,9 @@ std::size_t Reader::limit_of(const Filter& filter) const {
                                limits_.limit_max);
 }
 
-// What the index finds, matched like everything else; more than `limit` are asked for because some may have
-// lost their effect.
-Task<bool> Reader::read_search(pg::Connection& connection, const Filter& filter, ReadContext context,
-                               std::vector<LiveEventPtr>& found, Deadline deadline) {
-  const auto limit = limit_of(filter);
+// What the index finds. Asked before a connection is taken: whoever waits for a second one while holding a
+// first can wait for ever.
+Task<std::vector<std::string>> Reader::find_ranked(const Filter& filter, Deadline deadline) {
   outbox::SearchRequest request;
   request.text = *filter.search;
   if (const auto* topics = filter.tag('t')) request.topics = topics->values();
@@ -302,13 +300,15 @@ Task<bool> Reader::read_search(pg::Connection& connection, const Filter& filter,
   request.authors = authors_of(filter);
   request.since = filter.since;
   request.until = filter.until;
-  request.limit = limit + 1;
-  const auto ids = co_await search_->find(std::move(request), deadline);
-  FilterRead read(connection, filter, {}, context.viewer, context.now, context.head);
-  co_return co_await read.ranked(ids, limit, found, deadline);
+  request.limit = limit_of(filter) + 1;
+  co_return co_await search_->find(std::move(request), deadline);
 }
 
 Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer, Deadline deadline) {
+  std::vector<Hexes> ranked(filters.size());
+  for (std::size_t i = 0; i < filters.size(); ++i) {
+    if (filters[i].search) ranked[i] = co_await find_ranked(filters[i], deadline);
+  }
   const auto lease = co_await pool_.acquire(deadline);
   ReadResult result;
   result.head = co_await head_of(*lease, deadline);
@@ -316,18 +316,16 @@ Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer,
   const bool by_seq = filters.front().seq_after.has_value();
   // By seq, a filter that was cut hides what comes after its last event.
   auto complete_until = result.head;
-  for (const auto& filter : filters) {
+  for (std::size_t i = 0; i < filters.size(); ++i) {
+    const auto& filter = filters[i];
     auto plan = plan_read(filter, policy_);
     const auto limit = limit_of(filter);
     if (plan.path == Path::nothing) continue;
-    if (filter.search) {
-      const ReadContext context{viewer, now, result.head};
-      const bool more = co_await read_search(*lease, filter, context, result.events, deadline);
-      result.more = result.more || more;
-      continue;
-    }
     FilterRead read(*lease, filter, std::move(plan), viewer, now, result.head);
-    if (by_seq) {
+    if (filter.search) {
+      const bool more = co_await read.ranked(ranked[i], limit, result.events, deadline);
+      result.more = result.more || more;
+    } else if (by_seq) {
       const bool more = co_await read.by_seq(*filter.seq_after, limit, result.events, deadline);
       if (more)
         complete_until = std::min(complete_until, limit == 0 ? *filter.seq_after : result.events.back()->seq);

@@ -64,13 +64,7 @@ class Reader {
   [[nodiscard]] std::size_t limit_of(const nostr::Filter& filter) const;
 
  private:
-  struct ReadContext {
-    Viewer viewer;
-    std::chrono::sys_seconds now;
-    nostr::Seq head;
-  };
-  Task<bool> read_search(pg::Connection& connection, const nostr::Filter& filter, ReadContext context,
-                         std::vector<LiveEventPtr>& found, Deadline deadline);
+  Task<std::vector<std::string>> find_ranked(const nostr::Filter& filter, Deadline deadline);
 
   pg::Pool& pool_;
   const Clock& clock_;

@@ -157,9 +157,13 @@ class Relay {
              parts.listener, topics_, known_, parts.log, parts.clock, metrics_),
         writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
                 duplicates_,
-                {[this](const Appended& log, std::vector<LiveEventPtr> stored) {
+                {[this](const std::vector<Gone>& gone) {
+                   for (const auto& event : gone) known_.forget(event.id);
+                 },
+                 [this](const Appended& log, std::vector<LiveEventPtr> stored) {
                    hub_.appended(log, std::move(stored));
                  },
+                 [&log = parts.log](bool busy) { log.set_busy(busy); },
                  [this] {
                    known_.clear();
                    hub_.restored();

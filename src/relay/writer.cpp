@@ -138,6 +138,7 @@ std::vector<Incoming> Writer::next_batch() {
     if (queue_.size() * 2 <= options_.queue_events_high) room.swap(waiting_);
   }
   for (const auto& on_room : room) on_room();
+  listeners_.busy(batch.size() * 2 >= options_.batch_events_max);
   return batch;
 }
 
@@ -198,6 +199,7 @@ Task<bool> Writer::mend(std::exception_ptr failure, const std::vector<Incoming>&
 
 void Writer::tell(std::vector<Incoming>& batch, StoredBatch stored) {
   metrics_.lock_wait_seconds.observe(stored.log.lock_waited.count());
+  listeners_.gone(stored.log.gone);
   std::vector<LiveEventPtr> live;
   live.reserve(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {

@@ -1,3 +1,4 @@
+#include <boost/asio/this_coro.hpp>
 #include <gmock/gmock.h>
 
 #include "index/rig.hpp"
@@ -31,7 +32,7 @@ TEST_F(IndexTest, NothingNonPublicIsIndexed) {
 }
 
 TEST_F(IndexTest, ADocumentHasAllTopicsOfItsEventWhateverRowNamedIt) {
-  const auto id = rig_.write({.content = "many", .topics = {"kukuri:global", "b", "c"}});
+  rig_.write({.content = "many", .topics = {"kukuri:global", "b", "c"}});
   rig_.sql("DELETE FROM cn_relay.events_outbox WHERE topic_id <> 'b'");
   rig_.apply();
   EXPECT_EQ(rig_.one("SELECT array_to_string(topics, ' ') FROM cn_search.post_search_documents"),
@@ -62,7 +63,7 @@ TEST_F(IndexTest, ADeleteHidesTheDocumentAndForgetsItsText) {
 }
 
 TEST_F(IndexTest, ApplyingTheSameRowsAgainChangesNothing) {
-  const auto kept = rig_.write({.content = "kept", .topics = {"a", "b"}});
+  rig_.write({.content = "kept", .topics = {"a", "b"}});
   const auto gone = rig_.write({.content = "gone"});
   rig_.apply();
   rig_.retire(gone);
@@ -76,7 +77,7 @@ TEST_F(IndexTest, ApplyingTheSameRowsAgainChangesNothing) {
 }
 
 TEST_F(IndexTest, AnEventThatHasLostItsEffectBeforeItsRowIsReadNeverBecomesADocument) {
-  const auto id = rig_.write({.content = "short life"});
+  rig_.write({.content = "short life"});
   rig_.sql("UPDATE cn_relay.events SET superseded_at = now()");
   rig_.apply();
   EXPECT_EQ(rig_.one(kCount), "0");
@@ -147,6 +148,32 @@ TEST_F(IndexTest, DocumentsOfPurgedEventsAreSweptInSmallBatches) {
   EXPECT_EQ(removed.size(), 4U);
   EXPECT_EQ(rig_.one(kCount), "5");
   EXPECT_EQ(rig_.find("purged").size(), 5U);
+}
+
+TEST_F(IndexTest, TheSweeperGoesRoundByItselfAndEndsWhenAsked) {
+  for (int i = 0; i < 5; ++i) rig_.write({.content = "purged"});
+  rig_.apply();
+  rig_.sql("DELETE FROM cn_relay.events");
+  run_task([&]() -> Task<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    metrics::Registry registry;
+    Sweeper sweeper(executor, {.round_every = 1ms, .step_every = 1ms, .step_documents_max = 2}, rig_.pool(),
+                    registry);
+    co_await sweeper.start();
+    Signal ended(executor);
+    spawn(executor, sweeper.run(), [&](const std::exception_ptr&) { ended.set(); });
+    constexpr pg::Statement kLeft{"left", "SELECT count(*) FROM cn_search.post_search_documents"};
+    const auto lease = co_await rig_.pool().acquire(soon());
+    const auto deadline = soon();
+    std::int64_t left = 5;
+    while (left > 0 && !deadline.passed()) {
+      const auto rows = co_await lease->query(kLeft, {}, soon());
+      left = rows.one().get<std::int64_t>(0);
+    }
+    sweeper.stop();
+    co_await ended.wait();
+    EXPECT_EQ(left, 0);
+  });
 }
 
 TEST_F(IndexTest, AnEventThatWasPurgedAndAcceptedAnewIsFound) {

@@ -164,7 +164,7 @@ TEST_F(IndexTest, WhoComesDuringASwapGetsTheNewTable) {
 }
 
 TEST_F(IndexTest, AnIdThatIsStoredTwiceIsOneDocument) {
-  const auto id = rig_.write({.content = "twice"});
+  rig_.write({.content = "twice"});
   rig_.sql("INSERT INTO cn_relay.events SELECT e.* FROM cn_relay.events e");
   rig_.rebuild_and_swap();
   EXPECT_EQ(rig_.one("SELECT count(*) FROM cn_search.post_search_documents"), "1");

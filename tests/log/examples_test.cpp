@@ -127,7 +127,9 @@ TEST(PythonExample, ReplaysAfterAnUpdateOfItsOffset) {
   node.publish(1, 5);
   ChildProcess follower({"/usr/bin/python3", kDocs + "/examples/follow.py", url, "copy", copy}, {});
   const auto head = node.sql("SELECT max(seq) FROM cn_relay.events_outbox");
-  const auto caught_up = [&] { return node.sql("SELECT last_seq FROM cn_relay.consumer_offsets") == head; };
+  const auto caught_up = [&] {
+    return node.sql("SELECT last_seq FROM cn_relay.consumer_offsets WHERE consumer = 'copy'") == head;
+  };
   wait_until("the example to catch up", caught_up);
   const auto before = in_copy(copy, "SELECT topic_id, event_id, content FROM posts ORDER BY 1, 2");
   ASSERT_FALSE(before.empty());

@@ -1,0 +1,131 @@
+#include "load.hpp"
+
+#include <exception>
+
+#include <fmt/format.h>
+#include <libpq-fe.h>
+
+#include "harness/nostr_client.hpp"
+
+namespace todoke::test {
+namespace {
+
+constexpr std::int64_t kPartitionWidth = 1'000'000;
+
+std::string insert(const std::string& table, int writer, int transaction, int statement, int rows) {
+  return fmt::format(
+      "INSERT INTO cn_relay.{} (op, event_id, topic_id, kind, created_at, ingested_at) "
+      "SELECT 'upsert', format('%s-%s-%s-%s', {}, {}, {}, i), 'kukuri:global', 1, 1700000000, now() "
+      "FROM generate_series(1, {}) i",
+      table, writer, transaction, statement, rows);
+}
+
+// The server does the waiting: a pause inside a transaction is one with its locks held.
+std::string pause(Random& random, int ms_max) {
+  return fmt::format("SELECT pg_sleep({} / 1000.0)", pick(random, 0, ms_max));
+}
+
+std::string table_of(Link& link, Way way) {
+  if (way != Way::partition) return "events_outbox";
+  const auto head = link.run("SELECT last_value FROM cn_relay.events_outbox_seq");
+  const auto seq = head && head->size() == 1 ? std::stoll(head->front()) + 1 : 0;
+  return fmt::format("events_outbox_{:06}", seq / kPartitionWidth);
+}
+
+}  // namespace
+
+int pick(Random& random, int low, int high) {
+  return std::uniform_int_distribution<int>(low, high)(random);
+}
+
+bool chance(Random& random, int percent) {
+  return pick(random, 1, 100) <= percent;
+}
+
+std::optional<Rows> Link::run(const std::string& statement) {
+  auto* connection = static_cast<PGconn*>(connection_.get());
+  if (connection == nullptr || PQstatus(connection) != CONNECTION_OK) {
+    connection_ = {PQconnectdb(url_.c_str()), [](void* old) { PQfinish(static_cast<PGconn*>(old)); }};
+    connection = static_cast<PGconn*>(connection_.get());
+    PQsetNoticeProcessor(connection, [](void*, const char*) {}, nullptr);
+  }
+  const std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection, statement.c_str()), PQclear);
+  const auto status = PQresultStatus(result.get());
+  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) return std::nullopt;
+  Rows rows;
+  for (int row = 0; row < PQntuples(result.get()); ++row) rows.emplace_back(PQgetvalue(result.get(), row, 0));
+  return rows;
+}
+
+void write_by_sql(const std::string& url, Way way, int writer, Random random, const std::atomic<bool>& stop) {
+  Link link(url);
+  for (int transaction = 0; !stop; ++transaction) {
+    const auto table = table_of(link, way);
+    std::vector<std::string> statements{"BEGIN"};
+    if (way == Way::lock) statements.emplace_back("SELECT cn_relay.lock_log()");
+    if (chance(random, 30)) statements.push_back(pause(random, 5));
+    for (int i = pick(random, 1, 2); i > 0; --i) {
+      const int rows = chance(random, 5) ? 100 : pick(random, 1, 10);
+      statements.push_back(insert(table, writer, transaction, i, rows));
+      if (chance(random, 20)) statements.push_back(pause(random, 5));
+    }
+    statements.emplace_back(chance(random, 15) ? "ROLLBACK" : "COMMIT");
+    for (const auto& statement : statements) {
+      if (link.run(statement)) continue;
+      link.run("ROLLBACK");
+      break;
+    }
+    link.run(pause(random, 10));
+  }
+}
+
+void write_through_relay(const std::string& relay_url, Random random, const std::atomic<bool>& stop) {
+  const auto key = nostr::SecretKey::generate();
+  while (!stop) {
+    try {
+      NostrClient client(relay_url);
+      for (int i = 0; !stop; ++i) client.publish(note(key, fmt::format("note {} of {}", i, random())));
+    } catch (const std::exception&) {
+      // The relay has hung up: somebody kills its connections to the database.
+    }
+  }
+}
+
+void consume_by_sql(const std::string& url, const std::string& consumer, Random random, const std::atomic<bool>& stop) {
+  Link link(url);
+  while (!stop) {
+    const auto last = link.run(fmt::format("SELECT last_seq FROM cn_relay.consumer_offsets WHERE consumer = '{}'", consumer));
+    if (!last || last->size() != 1) continue;
+    const auto rows = link.run(fmt::format("SELECT seq FROM cn_relay.events_outbox WHERE seq > {} ORDER BY seq LIMIT {}",
+                                           last->front(), pick(random, 1, 500)));
+    if (!rows || rows->empty()) {
+      link.run("SELECT pg_sleep(0.005)");
+      continue;
+    }
+    std::string values;
+    for (const auto& seq : *rows) values += fmt::format("{}('{}', {})", values.empty() ? "" : ", ", consumer, seq);
+    const bool is_done = link.run("BEGIN") && link.run("INSERT INTO effects (consumer, seq) VALUES " + values) &&
+                         link.run(fmt::format("UPDATE cn_relay.consumer_offsets SET last_seq = {}, updated_at = now() "
+                                              "WHERE consumer = '{}'",
+                                              rows->back(), consumer)) &&
+                         link.run("COMMIT");
+    if (!is_done) link.run("ROLLBACK");
+  }
+}
+
+void kill_at_random(const std::string& url, Random random, const std::atomic<bool>& stop,
+                    const std::function<void(Random&)>& also) {
+  Link link(url + " application_name=killer");
+  while (!stop) {
+    link.run(pause(random, 200));
+    if (chance(random, 40)) {
+      also(random);
+      continue;
+    }
+    link.run(fmt::format("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                         "AND application_name <> 'killer' ORDER BY random() LIMIT {}",
+                         chance(random, 15) ? "ALL" : "1"));
+  }
+}
+
+}  // namespace todoke::test

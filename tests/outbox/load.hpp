@@ -1,0 +1,69 @@
+// Random load on the log: writers that pause and roll back, a consumer in plain SQL, and somebody who kills. Every choice
+// comes from a seed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "relay/rig.hpp"
+
+namespace todoke::test {
+
+using Random = std::mt19937_64;
+
+// From low to high, both included.
+int pick(Random& random, int low, int high);
+bool chance(Random& random, int percent);
+
+// A connection that comes back when it was cut.
+class Link {
+ public:
+  explicit Link(std::string url) : url_(std::move(url)) {}
+  // The rows of a statement; nothing when it failed, for whatever reason.
+  std::optional<Rows> run(const std::string& statement);
+
+ private:
+  std::string url_;
+  std::shared_ptr<void> connection_;
+};
+
+enum class Way {
+  table,      // plain INSERT into the log
+  partition,  // straight into the partition that is written
+  lock,       // the lock first, as the relay does
+};
+
+// Each until `stop`.
+void write_by_sql(const std::string& url, Way way, int writer, Random random, const std::atomic<bool>& stop);
+void write_through_relay(const std::string& relay_url, Random random, const std::atomic<bool>& stop);
+
+// A consumer as the specification of the log describes it, in plain SQL; its effects stand in `effects`. Ends when `stop`
+// is set.
+void consume_by_sql(const std::string& url, const std::string& consumer, Random random, const std::atomic<bool>& stop);
+
+// Cuts connections of the database at random, one or all; its own is named 'killer'.
+void kill_at_random(const std::string& url, Random random, const std::atomic<bool>& stop,
+                    const std::function<void(Random&)>& also);
+
+// Threads that are joined at the end.
+class Threads {
+ public:
+  ~Threads() { join(); }
+  void add(std::function<void()> work) { threads_.emplace_back(std::move(work)); }
+  void join() {
+    for (auto& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace todoke::test
