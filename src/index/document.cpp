@@ -29,7 +29,7 @@ std::string line(std::string_view text, std::size_t bytes_max) {
 }  // namespace
 
 bool is_public_post(const outbox::LoggedEvent& event) {
-  if (event.non_public || !is_indexed(event.kind)) return false;
+  if (!event.effective || event.non_public || !is_indexed(event.kind)) return false;
   return !may_have_tag(event.tags_json, "scope") || !read_document_tags(event.tags_json).scoped;
 }
 

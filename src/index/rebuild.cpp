@@ -12,10 +12,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::int64_t kPageEvents = 2'000;  // 128 MB of the largest events, about 1 MB of usual ones
+constexpr std::int64_t kPageEvents = 2'000;  // at most 128 MB, were each as large as the relay takes them
 constexpr auto kPageTimeMax = 60s;
 constexpr auto kOtherInstanceMax = 60s;
-constexpr auto kIndexTimeMax = 6h;  // ten million documents take about half an hour on two cores
+constexpr auto kIndexTimeMax = 6h;  // a backstop: documents are loaded and indexed at thousands a second
 
 struct Page {
   std::vector<std::pair<std::string, outbox::LoggedEvent>> events;  // those that may become documents

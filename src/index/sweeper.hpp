@@ -22,8 +22,7 @@ Task<SweepStep> sweep_purged(pg::Connection& connection, std::string after, std:
 
 struct SweeperOptions {
   std::chrono::milliseconds round_every{600'000};
-  // Between steps: a step takes some 10 ms, so a round takes a fifth of a core at most, and 10 minutes for
-  // ten million documents.
+  // Between steps, so that a round leaves the database to others most of the time.
   std::chrono::milliseconds step_every{50};
   std::int64_t step_documents_max = 1'000;
 };

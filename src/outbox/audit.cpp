@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -83,23 +85,55 @@ Task<ConsumerAudit> audit_consumer(pg::Connection& connection, std::string name,
   co_return result;
 }
 
+// What operators have removed, by event: the seq of the last delete.
+using Removals = std::unordered_map<std::string, std::int64_t>;
+
+// The log has no index for events: it is read once for all of them.
+Task<Removals> read_removals(pg::Connection& connection) {
+  Removals removals;
+  for (std::int64_t from = 0;;) {
+    pg::Params params(from, kPageRows);
+    const auto rows = co_await connection.query(sql::kRemovals, std::move(params), Deadline::after(kPageMax));
+    for (const auto& row : rows) {
+      from = row.get<std::int64_t>(0);
+      removals[row.get<std::string>(1)] = from;
+    }
+    if (rows.size() < static_cast<std::size_t>(kPageRows)) co_return removals;
+  }
+}
+
+// Upserts of (from, to] whose event is gone: its month has been dropped, or an operator has removed it (purged), or it
+// is lost.
+Task<void> check_upserts(pg::Connection& connection, std::int64_t from, std::int64_t to,
+                         std::optional<Removals>& removals, LogAudit& result) {
+  pg::Params params(from, to);
+  const auto upserts =
+      co_await connection.query(sql::kUpsertsWithoutEvent, std::move(params), Deadline::after(kPageMax));
+  for (const auto& row : upserts) {
+    const auto seq = row.get<std::int64_t>(0);
+    bool is_purged = row.get<bool>(2);
+    if (!is_purged) {
+      if (!removals) removals = co_await read_removals(connection);
+      const auto removal = removals->find(row.get<std::string>(1));
+      is_purged = removal != removals->end() && removal->second > seq;
+    }
+    if (is_purged) {
+      ++result.purged;
+    } else if (std::ssize(result.upserts_without_event) < kListedMax) {
+      result.upserts_without_event.push_back(seq);
+    }
+  }
+}
+
 Task<LogAudit> audit_log(pg::Connection& connection, Tell tell) {
   LogAudit result;
   const auto bounds = co_await connection.query(sql::kLogBounds, {}, Deadline::after(kPageMax));
   result.dropped_until = bounds.one().get<std::int64_t>(0);
   result.head = bounds.one().get<std::int64_t>(1);
+  std::optional<Removals> removals;
   for (auto from = result.dropped_until; from < result.head; from += kSeqsOfPage) {
     const auto to = std::min(from + kSeqsOfPage, result.head);
-    pg::Params of_log(from, to);
-    const auto upserts =
-        co_await connection.query(sql::kUpsertsWithoutEvent, std::move(of_log), Deadline::after(kPageMax));
-    for (const auto& row : upserts) {
-      if (row.get<bool>(2)) {
-        ++result.purged;
-      } else if (std::ssize(result.upserts_without_event) < kListedMax) {
-        result.upserts_without_event.push_back(row.get<std::int64_t>(0));
-      }
-    }
+    co_await check_upserts(connection, from, to, removals, result);
     tell(fmt::format("log: {} of {}", to, result.head));
   }
   pg::Params of_events(result.dropped_until, result.head, kListedMax);

@@ -12,20 +12,21 @@ SELECT seq, op, event_id, topic_id FROM cn_relay.events_outbox WHERE seq > $1 AN
 -- name: log_bounds
 SELECT f.dropped_until, (SELECT coalesce(max(seq), 0) FROM cn_relay.events_outbox) FROM cn_relay.log_floor f;
 
--- Upserts of (from, to] whose event is not there. Its month has been dropped, or an operator has removed it: purged.
--- Otherwise it is lost.
+-- Upserts of (from, to] whose event is not there, and whether its month has been dropped.
 -- name: upserts_without_event
-SELECT o.seq, o.event_id,
-  o.ingested_at < coalesce((
-    SELECT min((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([^'']+)''\)'))[1]::timestamptz)
-    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'cn_relay.events_regular'::regclass), now())
-  OR EXISTS (SELECT FROM cn_relay.events_outbox d
-             WHERE d.seq > o.seq AND d.event_id = o.event_id AND d.op = 'delete' AND d.reason IN ('operator', 'dsar'))
-  AS purged
-FROM (SELECT * FROM cn_relay.events_outbox WHERE seq > $1 AND seq <= $2 AND op = 'upsert') o
-WHERE NOT EXISTS (SELECT FROM cn_relay.events e WHERE e.event_id = o.event_id AND e.ingested_at = o.ingested_at)
+SELECT o.seq, o.event_id, o.ingested_at < (
+  SELECT coalesce(min((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([^'']+)''\)'))[1]::timestamptz), now())
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+  WHERE i.inhparent = 'cn_relay.events_regular'::regclass) AS is_dropped
+FROM cn_relay.events_outbox o
+WHERE o.seq > $1 AND o.seq <= $2 AND o.op = 'upsert'
+  AND NOT EXISTS (SELECT FROM cn_relay.events e WHERE e.event_id = o.event_id AND e.ingested_at = o.ingested_at)
 ORDER BY o.seq;
+
+-- What operators have removed, after seq $1.
+-- name: removals
+SELECT seq, event_id FROM cn_relay.events_outbox
+WHERE seq > $1 AND op = 'delete' AND reason IN ('operator', 'dsar') ORDER BY seq LIMIT $2;
 
 -- Events whose first row should be in (from, to] and is not; $3 at most. The floor is read again: retention goes on
 -- meanwhile.

@@ -40,8 +40,8 @@ class Writer final : public Service {
  public:
   // Called on the writer's executor.
   struct Listeners {
-    // What lost its effect by a commit, before any outcome of it is told: who got an OK for a deletion must not
-    // find its target known.
+    // What lost its effect by a commit, before any outcome of it is told: who got an OK for a deletion must
+    // not find its target known.
     std::function<void(const std::vector<Gone>& gone)> gone;
     // What a commit of this writer has done, in the order of the log.
     std::function<void(const Appended& log, std::vector<LiveEventPtr> stored)> appended;

@@ -76,7 +76,7 @@ class ConcurrencyTest : public LogTest {
     if (name == "counts") options.once = outbox::Once::row;
     if (name == "small") {
       how.runner.rows_min = 1;
-      how.runner.rows_max = 7;
+      how.runner.rows_max = 50;
       how.runner.poll_every = 200ms;
     }
     return std::make_unique<Instance>(*db, std::make_shared<Recorder>(name, options), how);

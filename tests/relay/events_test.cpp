@@ -252,6 +252,9 @@ TEST_F(EventsTest, WhatCameAndWhatWasRefusedIsCounted) {
   EXPECT_EQ(rig.metric("todoke_ingest_batch_events_count"), 1);
   EXPECT_EQ(rig.metric("todoke_log_lock_wait_seconds_count"), 1);
   EXPECT_TRUE(rig.await_metric("todoke_live_lag_seconds_count", 1));
+  client.stored(kGlobal);
+  client.count("c", kGlobal);
+  EXPECT_EQ(rig.metric("todoke_query_seconds_count"), 2);
 }
 
 TEST_F(EventsTest, EventThatTheDatabaseRefusesFailsAlone) {

@@ -110,6 +110,13 @@ TEST_F(LimitsTest, ConfiguredSizesHold) {
   EXPECT_EQ(client.stored(two + "," + kGlobal).closed, "invalid: too many filters");
 }
 
+TEST_F(LimitsTest, ClientThatIsGoneWithoutAWordIsClosed) {
+  const RelayRig rig(Flags{{"relay.ping_interval", "100ms"}, {"relay.idle_timeout", "300ms"}});
+  // It answers no ping: its loop runs only while the test calls it.
+  const NostrClient silent(rig.url());
+  EXPECT_TRUE(rig.await_metric("todoke_ws_connections", 0));
+}
+
 // For events of up to 1 MiB.
 const Flags kLargest = {{"relay.event_bytes_max", "1MiB"}, {"relay.message_bytes_max", "2MiB"}};
 
