@@ -102,8 +102,8 @@ Task<Removals> read_removals(pg::Connection& connection) {
   }
 }
 
-// Upserts of (from, to] whose event is gone: its month has been dropped, or an operator has removed it (purged), or it
-// is lost.
+// Upserts of (from, to] whose event is gone: its month has been dropped, or an operator has removed it
+// (purged), or it is lost.
 Task<void> check_upserts(pg::Connection& connection, std::int64_t from, std::int64_t to,
                          std::optional<Removals>& removals, LogAudit& result) {
   pg::Params params(from, to);

@@ -17,8 +17,8 @@ constexpr std::array<std::string_view, kPressureMax + 1> kMeaning{
 
 }  // namespace
 
-LogMonitor::LogMonitor(Executor executor, PressureThresholds thresholds, Pressure& pressure, pg::Pool& pool,
-                       HealthBoard& health, metrics::Registry& registry)
+LogMonitor::LogMonitor(const Executor& executor, PressureThresholds thresholds, Pressure& pressure,
+                       pg::Pool& pool, HealthBoard& health, metrics::Registry& registry)
     : thresholds_(thresholds),
       pressure_(pressure),
       pool_(pool),

@@ -10,7 +10,7 @@ namespace todoke::outbox {
 
 class LogMonitor final : public Service {
  public:
-  LogMonitor(Executor executor, PressureThresholds thresholds, Pressure& pressure, pg::Pool& pool,
+  LogMonitor(const Executor& executor, PressureThresholds thresholds, Pressure& pressure, pg::Pool& pool,
              HealthBoard& health, metrics::Registry& registry);
 
   [[nodiscard]] std::string_view name() const override { return "log monitor"; }

@@ -29,8 +29,8 @@ void tell_lost(const std::string& consumer) {
 
 }  // namespace
 
-LogRetention::LogRetention(Executor executor, RetentionOptions options, pg::Pool& pool, HealthBoard& health,
-                           metrics::Registry& registry)
+LogRetention::LogRetention(const Executor& executor, RetentionOptions options, pg::Pool& pool,
+                           HealthBoard& health, metrics::Registry& registry)
     : options_(options),
       pool_(pool),
       health_(health),

@@ -25,7 +25,7 @@ struct RetentionOptions {
 
 class LogRetention final : public Service {
  public:
-  LogRetention(Executor executor, RetentionOptions options, pg::Pool& pool, HealthBoard& health,
+  LogRetention(const Executor& executor, RetentionOptions options, pg::Pool& pool, HealthBoard& health,
                metrics::Registry& registry);
 
   [[nodiscard]] std::string_view name() const override { return "log retention"; }

@@ -38,8 +38,9 @@ double seconds(std::chrono::milliseconds time) {
 
 }  // namespace
 
-Runner::Runner(Executor executor, std::shared_ptr<Consumer> consumer, RunnerOptions options, pg::Pool& pool,
-               pg::Listener& listener, LogSignal& log, const Clock& clock, metrics::Registry& registry)
+Runner::Runner(const Executor& executor, std::shared_ptr<Consumer> consumer, RunnerOptions options,
+               pg::Pool& pool, pg::Listener& listener, LogSignal& log, const Clock& clock,
+               metrics::Registry& registry)
     : executor_(executor),
       consumer_(std::move(consumer)),
       service_name_(fmt::format("consumer {}", consumer_->name())),
@@ -255,7 +256,8 @@ Task<Runner::Next> Runner::step(Held& held) {
     co_return Next::more;
   }
   if (rows.empty()) co_return Next::wait;
-  if (log_.is_busy() && clock_.now() - rows.front().ingested_at < options_.defer_max) {
+  const auto age = clock_.now() - rows.front().ingested_at;  // negative after the clock was set back
+  if (log_.is_busy() && age.count() >= 0 && age < options_.defer_max) {
     co_await sleep_for(kDeferStep);
     co_return Next::more;
   }

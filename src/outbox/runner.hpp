@@ -45,7 +45,7 @@ struct RunnerOptions {
 
 class Runner final : public Service {
  public:
-  Runner(Executor executor, std::shared_ptr<Consumer> consumer, RunnerOptions options, pg::Pool& pool,
+  Runner(const Executor& executor, std::shared_ptr<Consumer> consumer, RunnerOptions options, pg::Pool& pool,
          pg::Listener& listener, LogSignal& log, const Clock& clock, metrics::Registry& registry);
   ~Runner() override;
 

@@ -1,7 +1,8 @@
 // The audit finds what was skipped, lost or tampered with, and nothing else.
+#include "outbox/audit.hpp"
+
 #include <fmt/format.h>
 
-#include "outbox/audit.hpp"
 #include "support.hpp"
 
 namespace todoke::test {
@@ -61,10 +62,11 @@ TEST_F(AuditTest, ARowThatWasTakenFromTheLogOrPutIntoItAfterwardsIsFound) {
   auto result = audit();
   EXPECT_EQ(differences(result), "0-30 29/30 ");
   EXPECT_EQ(result.log.events_without_row, (std::vector<std::string>{id_of(11)}));
-  sql.run(fmt::format("INSERT INTO cn_relay.events_outbox (seq, op, event_id, topic_id, kind, created_at, ingested_at) "
-                      "SELECT 11, 'upsert', event_id, 'kukuri:other', kind, created_at, ingested_at "
-                      "FROM cn_relay.events WHERE event_id = '{}'",
-                      id_of(11)));
+  sql.run(fmt::format(
+      "INSERT INTO cn_relay.events_outbox (seq, op, event_id, topic_id, kind, created_at, ingested_at) "
+      "SELECT 11, 'upsert', event_id, 'kukuri:other', kind, created_at, ingested_at "
+      "FROM cn_relay.events WHERE event_id = '{}'",
+      id_of(11)));
   result = audit();
   EXPECT_EQ(differences(result), "0-30 30/30 ");
   EXPECT_THAT(result.log.events_without_row, IsEmpty());
@@ -90,7 +92,8 @@ TEST_F(AuditTest, AnEventThatAnOperatorRemovedOrThatWasDroppedWithItsMonthIsPurg
   append_row(4, "delete", "kukuri:global", "operator");
   append_row(5, "delete", "kukuri:global", "dsar");
   sql.run("UPDATE cn_relay.events_outbox SET ingested_at = now() - interval '3 months' WHERE seq = 6");
-  sql.run(fmt::format("DELETE FROM cn_relay.events WHERE event_id IN ('{}', '{}', '{}')", id_of(4), id_of(5), id_of(6)));
+  sql.run(fmt::format("DELETE FROM cn_relay.events WHERE event_id IN ('{}', '{}', '{}')", id_of(4), id_of(5),
+                      id_of(6)));
   consume();
   const auto result = audit();
   EXPECT_TRUE(result.is_clean());

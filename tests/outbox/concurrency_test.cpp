@@ -1,4 +1,5 @@
-// Eight writers and four consumers at once: nobody skips or repeats an effect. TODOKE_LOG_SECONDS says for how long, and
+// Eight writers and four consumers at once: nobody skips or repeats an effect. TODOKE_LOG_SECONDS says for
+// how long, and
 // TODOKE_LOG_SEED repeats the choices of a run.
 #include <cstdlib>
 #include <iostream>
@@ -33,7 +34,8 @@ class ConcurrencyTest : public LogTest {
   void run(bool kills) {
     RelayRig relay(RigOptions{.flags = {}, .database = db});
     std::vector<std::unique_ptr<Instance>> instances;
-    for (const char* const name : {"records", "records", "counts", "small"}) instances.push_back(instance(name));
+    for (const char* const name : {"records", "records", "counts", "small"})
+      instances.push_back(instance(name));
     std::atomic<bool> stop_writing = false;
     std::atomic<bool> stop_killing = false;
     std::atomic<bool> stop_reading = false;
@@ -84,9 +86,11 @@ class ConcurrencyTest : public LogTest {
 
   // Longer than a lease now and then.
   void hang_one(Random& random, std::vector<std::unique_ptr<Instance>>& instances) {
-    auto& one = *instances.at(static_cast<std::size_t>(pick(random, 0, static_cast<int>(instances.size()) - 1)));
+    auto& one =
+        *instances.at(static_cast<std::size_t>(pick(random, 0, static_cast<int>(instances.size()) - 1)));
     one.freeze();
-    Link(db->url() + " application_name=killer").run(fmt::format("SELECT pg_sleep({} / 1000.0)", pick(random, 0, 1'000)));
+    Link(db->url() + " application_name=killer")
+        .run(fmt::format("SELECT pg_sleep({} / 1000.0)", pick(random, 0, 1'000)));
     one.thaw();
   }
 
@@ -101,7 +105,9 @@ class ConcurrencyTest : public LogTest {
       const auto differ = std::mismatch(done.begin(), done.end(), rows.begin(), rows.end());
       EXPECT_TRUE(differ.first == done.end() && differ.second == rows.end())
           << name << ": the effect number " << differ.first - done.begin() << " is another";
-      EXPECT_EQ(number(fmt::format("SELECT count(*) FROM cn_relay.consumer_dead_letters WHERE consumer = '{}'", name)), 0);
+      EXPECT_EQ(number(fmt::format(
+                    "SELECT count(*) FROM cn_relay.consumer_dead_letters WHERE consumer = '{}'", name)),
+                0);
     }
     const auto audited = ask([](pg::Connection& c) { return outbox::audit(c, [](const std::string&) {}); });
     for (const auto& consumer : audited.consumers) {

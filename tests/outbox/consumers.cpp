@@ -8,10 +8,9 @@
 namespace todoke::test {
 namespace {
 
-constexpr pg::Statement kRecord{
-    "record",
-    "INSERT INTO effects (consumer, seq, op, event_id, topic_id) "
-    "SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[])"};
+constexpr pg::Statement kRecord{"record",
+                                "INSERT INTO effects (consumer, seq, op, event_id, topic_id) "
+                                "SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[])"};
 
 constexpr std::int64_t kPageRows = 10;
 
@@ -84,9 +83,10 @@ Task<void> Recorder::swap(pg::Connection&, Deadline) {
 
 Task<void> Mirror::apply(outbox::Work work) {
   for (const auto& row : work.rows) {
-    const auto sql = row.op == outbox::Op::upsert
-                         ? fmt::format("INSERT INTO {} VALUES ('{}') ON CONFLICT DO NOTHING", name_, row.event_id)
-                         : fmt::format("DELETE FROM {} WHERE event_id = '{}'", name_, row.event_id);
+    const auto sql =
+        row.op == outbox::Op::upsert
+            ? fmt::format("INSERT INTO {} VALUES ('{}') ON CONFLICT DO NOTHING", name_, row.event_id)
+            : fmt::format("DELETE FROM {} WHERE event_id = '{}'", name_, row.event_id);
     co_await work.connection.execute_script(sql, work.deadline);
   }
 }
@@ -94,13 +94,15 @@ Task<void> Mirror::apply(outbox::Work work) {
 Task<void> Mirror::rebuild(pg::Pool& pool, Progress progress) {
   const auto deadline = Deadline::after(std::chrono::seconds(60));
   const auto lease = co_await pool.acquire(deadline);
-  auto script = fmt::format("DROP TABLE IF EXISTS {0}_new; CREATE TABLE {0}_new (event_id text PRIMARY KEY)", name_);
+  auto script =
+      fmt::format("DROP TABLE IF EXISTS {0}_new; CREATE TABLE {0}_new (event_id text PRIMARY KEY)", name_);
   co_await lease->execute_script(std::move(script), deadline);
   const auto count =
       co_await lease->query({"mirror_count", "SELECT count(*) FROM cn_relay.effective_events"}, {}, deadline);
   const auto total = count.one().get<std::int64_t>(0);
   const auto page = fmt::format(
-      "INSERT INTO {}_new SELECT event_id FROM cn_relay.effective_events WHERE event_id > $1 ORDER BY event_id LIMIT $2 "
+      "INSERT INTO {}_new SELECT event_id FROM cn_relay.effective_events WHERE event_id > $1 ORDER BY "
+      "event_id LIMIT $2 "
       "RETURNING event_id",
       name_);
   std::string last;
@@ -123,7 +125,8 @@ Task<void> Mirror::swap(pg::Connection& connection, Deadline deadline) {
 }
 
 bool has_seq(const outbox::Work& work, std::int64_t seq) {
-  return std::any_of(work.rows.begin(), work.rows.end(), [&](const auto& row) { return row.seq.value == seq; });
+  return std::any_of(work.rows.begin(), work.rows.end(),
+                     [&](const auto& row) { return row.seq.value == seq; });
 }
 
 }  // namespace todoke::test

@@ -30,8 +30,8 @@ class Recorder : public outbox::Consumer {
   Task<void> rebuild(pg::Pool& pool, Progress progress) override;
   Task<void> swap(pg::Connection& connection, Deadline deadline) override;
 
-  // Called on the consumer's loop with every batch, before its effects or after them (the offset has not moved yet
-  // then). May throw, and may block.
+  // Called on the consumer's loop with every batch, before its effects or after them (the offset has not
+  // moved yet then). May throw, and may block.
   using Hook = std::function<void(const outbox::Work&)>;
   void before(Hook hook);
   void after(Hook hook);
@@ -59,7 +59,8 @@ class Recorder : public outbox::Consumer {
   std::vector<std::size_t> batches_;
 };
 
-// Keeps the ids of the events in effect in a table of its own name, which a rebuild makes anew beside the old one.
+// Keeps the ids of the events in effect in a table of its own name, which a rebuild makes anew beside the old
+// one.
 class Mirror final : public outbox::Consumer {
  public:
   explicit Mirror(std::string name) : name_(std::move(name)) {}

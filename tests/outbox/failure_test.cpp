@@ -47,7 +47,8 @@ TEST_F(FailureTest, ARowThatKeepsFailingIsBuriedAndTheOthersAreApplied) {
   EXPECT_EQ(buried[0].error, "this row is poison");
   EXPECT_EQ(buried[0].tries, 3);
   EXPECT_EQ(instance.metric("todoke_consumer_dead_letters_total{consumer=\"a\"}"), 1);
-  EXPECT_EQ(ask([](pg::Connection& c) { return outbox::list_consumers(c, "a", soon()); }).at(0).dead_letters, 1);
+  EXPECT_EQ(ask([](pg::Connection& c) { return outbox::list_consumers(c, "a", soon()); }).at(0).dead_letters,
+            1);
 }
 
 TEST_F(FailureTest, AnErrorThatPassesIsTriedAgainAndLeavesNothingBehind) {
@@ -162,8 +163,9 @@ TEST_F(FailureTest, ADatabaseThatKeepsCuttingEveryConnectionStopsNothing) {
   Instance instance(*db, recorder);
   for (int i = 0; i < 30; ++i) {
     append(3);
-    sql.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-            "AND pid <> pg_backend_pid()");
+    sql.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid()");
   }
   await_end("a");
   EXPECT_EQ(effects("a"), numbers(1, 90));
@@ -184,7 +186,8 @@ TEST_F(FailureTest, ADatabaseThatIsGoneForAWhileBuriesNothing) {
     SqlSession admin(elsewhere);
     append(5);
     admin.run(fmt::format("ALTER DATABASE {} ALLOW_CONNECTIONS false", db->name()));
-    admin.run(fmt::format("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'", db->name()));
+    admin.run(fmt::format("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'",
+                          db->name()));
     // It has been refused for longer than it waits for a connection.
     EXPECT_TRUE(await([&] { return failures() >= 1; }));
     admin.run(fmt::format("ALTER DATABASE {} ALLOW_CONNECTIONS true", db->name()));

@@ -1,5 +1,6 @@
 // Following the log: order, effects with their offset, batches, what wakes a consumer.
 #include <atomic>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -50,7 +51,8 @@ TEST_F(FollowTest, UpsertsComeWithTheirEventsAndDeletesWithout) {
       const auto event = work.events.find(row.event_id);
       if (row.op == outbox::Op::upsert) {
         const auto& found = event->second;
-        seen += fmt::format(" {} {} {} {}", found.content, found.tags_json, found.topics.at(0), found.effective);
+        seen +=
+            fmt::format(" {} {} {} {}", found.content, found.tags_json, found.topics.at(0), found.effective);
       }
       seen += "\n";
     }
@@ -146,12 +148,14 @@ TEST_F(FollowTest, LooksByItselfWhenEveryNotifyIsLost) {
 TEST_F(FollowTest, AListenerThatWasCutOffLooksForWhatItMissed) {
   Instance instance(*db, recorder, asleep(true));
   for (int i = 1; i <= 3; ++i) {
-    await_true("SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() "
-               "AND application_name = 'instance listener' AND query LIKE 'LISTEN%'");
+    await_true(
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() "
+        "AND application_name = 'instance listener' AND query LIKE 'LISTEN%'");
     // Nobody notifies: only that it is connected again can wake it.
     append(1);
-    sql.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-            "AND application_name = 'instance listener'");
+    sql.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND application_name = 'instance listener'");
     await_end("a");
   }
   EXPECT_EQ(effects("a"), numbers(1, 3));
@@ -163,15 +167,56 @@ TEST_F(FollowTest, PausedItTakesNothingAndResumedItGoesOn) {
   await_end("a");
   ASSERT_TRUE(ask([](pg::Connection& c) { return outbox::set_paused(c, "a", true, soon()); }));
   append(3);
-  // It has looked since: a paused consumer still sees that its offset was moved, and that it is asked to rebuild.
+  // It has looked since: a paused consumer still sees that its offset was moved, and that it is asked to
+  // rebuild.
   ASSERT_TRUE(ask([](pg::Connection& c) { return outbox::ask_for_rebuild(c, "a", soon()); }));
-  await_true("SELECT state = 'live' AND rebuild_since IS NULL FROM cn_relay.consumer_offsets WHERE consumer = 'a'");
+  await_true(
+      "SELECT state = 'live' AND rebuild_since IS NULL FROM cn_relay.consumer_offsets WHERE consumer = 'a'");
   EXPECT_EQ(effects("a"), (Seqs{1}));
   // The rebuild has put it at the end of the log.
   append(2);
   ASSERT_TRUE(ask([](pg::Connection& c) { return outbox::set_paused(c, "a", false, soon()); }));
   await_end("a");
   EXPECT_EQ(effects("a"), (Seqs{1, 5, 6}));
+}
+
+TEST_F(FollowTest, YoungRowsWaitWhileTheWriterIsBusy) {
+  append(1);
+  std::atomic<bool> fails = true;
+  recorder->before([&](const outbox::Work&) {
+    if (fails) throw std::runtime_error("poison");
+  });
+  InstanceOptions options;
+  options.runner.defer_max = 1h;
+  Instance instance(*db, recorder, options);
+  await_end("a");
+  fails = false;
+  instance.log().set_busy(true);
+  append(3);
+  // It has looked since: a buried row has its second try.
+  ask([](pg::Connection& c) { return outbox::retry_dead_letters(c, "a", 1, soon()); });
+  await_true("SELECT count(*) = 0 FROM cn_relay.consumer_dead_letters");
+  EXPECT_EQ(effects("a"), (Seqs{1}));
+  // Old ones do not.
+  sql.run("UPDATE cn_relay.events_outbox SET ingested_at = ingested_at - interval '2 hours'");
+  sql.run("UPDATE cn_relay.events SET ingested_at = ingested_at - interval '2 hours'");
+  await_end("a");
+  append(3);
+  instance.log().set_busy(false);
+  await_end("a");
+  EXPECT_EQ(effects("a"), numbers(1, 7));
+}
+
+TEST_F(FollowTest, NoRowWaitsBecauseTheClockWasSetBack) {
+  ManualClock years_ago;
+  InstanceOptions options;
+  options.clock = &years_ago;
+  options.runner.defer_max = 1h;
+  Instance instance(*db, recorder, options);
+  instance.log().set_busy(true);
+  append(3);
+  await_end("a");
+  EXPECT_EQ(effects("a"), numbers(1, 3));
 }
 
 TEST_F(FollowTest, ANameThatNobodyHasIsRefused) {

@@ -11,23 +11,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
-pg::ConnectOptions connect_options(const TestDatabase& database, const std::string& name) {
+pg::ConnectOptions connect_options(const std::string& url, const std::string& name) {
   pg::ConnectOptions options;
-  options.url = database.url();
+  options.url = url;
   options.application_name = name;
   return options;
 }
 
-pg::PoolOptions pool_options(const TestDatabase& database, const std::string& name) {
+pg::PoolOptions pool_options(const std::string& url, const std::string& name) {
   pg::PoolOptions options;
-  options.connect = connect_options(database, name);
+  options.connect = connect_options(url, name);
   options.wait_max = 1s;
   return options;
 }
 
-pg::ListenerOptions listener_options(const TestDatabase& database, const std::string& name) {
+pg::ListenerOptions listener_options(const std::string& url, const std::string& name) {
   pg::ListenerOptions options;
-  options.connect = connect_options(database, name + " listener");
+  options.connect = connect_options(url, name + " listener");
   return options;
 }
 
@@ -49,11 +49,13 @@ outbox::RunnerOptions quick() {
   return options;
 }
 
-Instance::Instance(const TestDatabase& database, std::shared_ptr<outbox::Consumer> consumer, InstanceOptions options)
+Instance::Instance(const std::string& database_url, std::shared_ptr<outbox::Consumer> consumer,
+                   InstanceOptions options)
     : clock_(options.clock != nullptr ? *options.clock : system_clock_),
-      pool_(pool_options(database, options.name), clock_, registry_),
-      listener_(loop_.executor(), listener_options(database, options.name), registry_),
-      runner_(loop_.executor(), std::move(consumer), options.runner, pool_, listener_, log_, clock_, registry_) {
+      pool_(pool_options(database_url, options.name), clock_, registry_),
+      listener_(loop_.executor(), listener_options(database_url, options.name), registry_),
+      runner_(loop_.executor(), std::move(consumer), options.runner, pool_, listener_, log_, clock_,
+              registry_) {
   if (options.listens) {
     loop_.run(listener_.start());
     listening_ = loop_.start(listener_.run());

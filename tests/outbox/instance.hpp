@@ -4,6 +4,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "harness/test_database.hpp"
@@ -25,7 +26,11 @@ struct InstanceOptions {
 class Instance {
  public:
   // Runs when it returns.
-  Instance(const TestDatabase& database, std::shared_ptr<outbox::Consumer> consumer, InstanceOptions options = {});
+  Instance(const TestDatabase& database, std::shared_ptr<outbox::Consumer> consumer,
+           InstanceOptions options = {})
+      : Instance(database.url(), std::move(consumer), std::move(options)) {}
+  Instance(const std::string& database_url, std::shared_ptr<outbox::Consumer> consumer,
+           InstanceOptions options);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;

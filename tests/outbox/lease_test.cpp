@@ -17,7 +17,9 @@ class LeaseTest : public LogTest {
     made.name = std::move(name);
     return made;
   }
-  std::string lease_end() { return text("SELECT lease_until FROM cn_relay.consumer_offsets WHERE consumer = 'a'"); }
+  std::string lease_end() {
+    return text("SELECT lease_until FROM cn_relay.consumer_offsets WHERE consumer = 'a'");
+  }
   void await_later(const std::string& lease_end_before) {
     await_true(fmt::format("SELECT lease_until > '{}' FROM cn_relay.consumer_offsets WHERE consumer = 'a'",
                            lease_end_before));
@@ -112,8 +114,9 @@ TEST_F(LeaseTest, ARaisedEpochKeepsTheBatchThatIsUnderWayFromCommitting) {
   std::atomic<bool> is_first = true;
   first->after([&](const outbox::Work&) {
     if (!is_first.exchange(false)) return;
-    SqlSession(*db).run("UPDATE cn_relay.consumer_offsets SET epoch = 7, owner = 'somebody', "
-                        "lease_until = clock_timestamp() + interval '300 ms' WHERE consumer = 'a'");
+    SqlSession(*db).run(
+        "UPDATE cn_relay.consumer_offsets SET epoch = 7, owner = 'somebody', "
+        "lease_until = clock_timestamp() + interval '300 ms' WHERE consumer = 'a'");
   });
   Instance one(*db, first, options("one"));
   await_end("a");
@@ -152,7 +155,9 @@ TEST_F(LeaseTest, AJumpOfTheClockChangesNothing) {
     clock.advance(21min);
     await_later(now);
     // By the clock of the database, which has not jumped.
-    EXPECT_EQ(text("SELECT lease_until < clock_timestamp() + interval '61 minutes' FROM cn_relay.consumer_offsets"), "t");
+    EXPECT_EQ(
+        text("SELECT lease_until < clock_timestamp() + interval '61 minutes' FROM cn_relay.consumer_offsets"),
+        "t");
     append(2);
     await_end("a");
   }

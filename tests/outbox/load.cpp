@@ -1,6 +1,8 @@
 #include "load.hpp"
 
+#include <chrono>
 #include <exception>
+#include <thread>
 
 #include <fmt/format.h>
 #include <libpq-fe.h>
@@ -11,6 +13,8 @@ namespace todoke::test {
 namespace {
 
 constexpr std::int64_t kPartitionWidth = 1'000'000;
+// Leaves the processor to a server that recovers.
+constexpr std::chrono::milliseconds kConnectPause(10);
 
 std::string insert(const std::string& table, int writer, int transaction, int statement, int rows) {
   return fmt::format(
@@ -48,6 +52,10 @@ std::optional<Rows> Link::run(const std::string& statement) {
     connection_ = {PQconnectdb(url_.c_str()), [](void* old) { PQfinish(static_cast<PGconn*>(old)); }};
     connection = static_cast<PGconn*>(connection_.get());
     PQsetNoticeProcessor(connection, [](void*, const char*) {}, nullptr);
+  }
+  if (PQstatus(connection) != CONNECTION_OK) {
+    std::this_thread::sleep_for(kConnectPause);
+    return std::nullopt;
   }
   const std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection, statement.c_str()), PQclear);
   const auto status = PQresultStatus(result.get());
@@ -91,24 +99,29 @@ void write_through_relay(const std::string& relay_url, Random random, const std:
   }
 }
 
-void consume_by_sql(const std::string& url, const std::string& consumer, Random random, const std::atomic<bool>& stop) {
+void consume_by_sql(const std::string& url, const std::string& consumer, Random random,
+                    const std::atomic<bool>& stop) {
   Link link(url);
   while (!stop) {
-    const auto last = link.run(fmt::format("SELECT last_seq FROM cn_relay.consumer_offsets WHERE consumer = '{}'", consumer));
+    const auto last = link.run(
+        fmt::format("SELECT last_seq FROM cn_relay.consumer_offsets WHERE consumer = '{}'", consumer));
     if (!last || last->size() != 1) continue;
-    const auto rows = link.run(fmt::format("SELECT seq FROM cn_relay.events_outbox WHERE seq > {} ORDER BY seq LIMIT {}",
-                                           last->front(), pick(random, 1, 500)));
+    const auto rows =
+        link.run(fmt::format("SELECT seq FROM cn_relay.events_outbox WHERE seq > {} ORDER BY seq LIMIT {}",
+                             last->front(), pick(random, 1, 500)));
     if (!rows || rows->empty()) {
       link.run("SELECT pg_sleep(0.005)");
       continue;
     }
     std::string values;
-    for (const auto& seq : *rows) values += fmt::format("{}('{}', {})", values.empty() ? "" : ", ", consumer, seq);
-    const bool is_done = link.run("BEGIN") && link.run("INSERT INTO effects (consumer, seq) VALUES " + values) &&
-                         link.run(fmt::format("UPDATE cn_relay.consumer_offsets SET last_seq = {}, updated_at = now() "
-                                              "WHERE consumer = '{}'",
-                                              rows->back(), consumer)) &&
-                         link.run("COMMIT");
+    for (const auto& seq : *rows)
+      values += fmt::format("{}('{}', {})", values.empty() ? "" : ", ", consumer, seq);
+    const bool is_done =
+        link.run("BEGIN") && link.run("INSERT INTO effects (consumer, seq) VALUES " + values) &&
+        link.run(fmt::format("UPDATE cn_relay.consumer_offsets SET last_seq = {}, updated_at = now() "
+                             "WHERE consumer = '{}'",
+                             rows->back(), consumer)) &&
+        link.run("COMMIT");
     if (!is_done) link.run("ROLLBACK");
   }
 }
@@ -122,9 +135,10 @@ void kill_at_random(const std::string& url, Random random, const std::atomic<boo
       also(random);
       continue;
     }
-    link.run(fmt::format("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-                         "AND application_name <> 'killer' ORDER BY random() LIMIT {}",
-                         chance(random, 15) ? "ALL" : "1"));
+    link.run(fmt::format(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND application_name <> 'killer' ORDER BY random() LIMIT {}",
+        chance(random, 15) ? "ALL" : "1"));
   }
 }
 

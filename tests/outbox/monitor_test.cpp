@@ -1,10 +1,11 @@
 // Backlogs, and the pressure that the backlog of mandatory consumers makes.
+#include "outbox/monitor.hpp"
+
 #include <mutex>
 
 #include <fmt/format.h>
 
 #include "base/log.hpp"
-#include "outbox/monitor.hpp"
 #include "support.hpp"
 
 namespace todoke::test {
@@ -26,12 +27,14 @@ class MonitorTest : public LogTest {
 
   // One look with the consumer that far behind.
   void look_at(int behind) {
-    sql.run(fmt::format("UPDATE cn_relay.consumer_offsets SET last_seq = {} WHERE consumer = 'index'", 100 - behind));
+    sql.run(fmt::format("UPDATE cn_relay.consumer_offsets SET last_seq = {} WHERE consumer = 'index'",
+                        100 - behind));
     loop_.run(monitor_.start());
   }
   std::string health() {
     for (const auto& line : board.lines()) {
-      if (line.name == "pressure") return fmt::format("{}: {}", to_string(line.health.state), line.health.detail);
+      if (line.name == "pressure")
+        return fmt::format("{}: {}", to_string(line.health.state), line.health.detail);
     }
     return "";
   }

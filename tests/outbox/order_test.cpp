@@ -36,10 +36,11 @@ TEST_F(OrderTest, AWriterOfAPartitionWaitsForTheOthersLikeEverybody) {
     SqlSession first(*db);
     first.run("BEGIN");
     const auto seq = first.run(fmt::format(kInsert, "events_outbox", "first")).at(0);
-    auto second = std::async(std::launch::async, [&] {
-      return SqlSession(*db).run(fmt::format(kInsert, table, "second")).at(0);
-    });
-    await_true("SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted");
+    auto second = std::async(
+        std::launch::async, [&] { return SqlSession(*db).run(fmt::format(kInsert, table, "second")).at(0); });
+    await_true(
+        "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
+        "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())");
     first.run("COMMIT");
     EXPECT_GT(std::stoll(second.get()), std::stoll(seq));
   }
@@ -78,13 +79,15 @@ TEST_F(OrderTest, AfterARestoreNoSeqComesTwice) {
 }
 
 TEST_F(OrderTest, AnOffsetWithOnlyTheThreeOldColumnsWorks) {
-  sql.run("INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, updated_at) VALUES ('outside', 0, now())");
+  sql.run(
+      "INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, updated_at) VALUES ('outside', 0, now())");
   append(3);
   SqlSession outside(*db);
   outside.run("BEGIN");
   EXPECT_EQ(outside.run("SELECT seq, op FROM cn_relay.events_outbox WHERE seq > 0 ORDER BY seq LIMIT 2"),
             (Rows{"1|upsert", "2|upsert"}));
-  outside.run("UPDATE cn_relay.consumer_offsets SET last_seq = 2, updated_at = now() WHERE consumer = 'outside'");
+  outside.run(
+      "UPDATE cn_relay.consumer_offsets SET last_seq = 2, updated_at = now() WHERE consumer = 'outside'");
   outside.run("COMMIT");
   EXPECT_EQ(offset("outside"), 2);
 }

@@ -91,7 +91,9 @@ TEST_F(RebuildTest, TheSwapAndABatchThatIsUnderWayDoNotLockEachOtherOut) {
   other.run("UPDATE cn_relay.consumer_offsets SET state = 'rebuilding'");
   const auto waiting = [&](const char* count) {
     return await([&] {
-      return other.run("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'mirror'::regclass") ==
+      return other.run(
+                 "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'mirror'::regclass "
+                 "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") ==
              Rows{count};
     });
   };
@@ -153,9 +155,13 @@ TEST_F(RebuildTest, ASwapThatFailsIsTriedAgainWithoutRebuildingAnew) {
   Instance instance(*db, mirror);
   await_end("mirror");
   sql.run("CREATE TABLE made (n bigserial)");
-  sql.run("CREATE FUNCTION note_table() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN "
-          "INSERT INTO made SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity = 'public.mirror_new'; END $$");
-  sql.run("CREATE EVENT TRIGGER notes ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION note_table()");
+  sql.run(
+      "CREATE FUNCTION note_table() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "INSERT INTO made SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity = "
+      "'public.mirror_new'; END $$");
+  sql.run(
+      "CREATE EVENT TRIGGER notes ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION "
+      "note_table()");
   ask_for_rebuild();
   await_true("SELECT state = 'live' FROM cn_relay.consumer_offsets");
   EXPECT_EQ(swaps, 3);

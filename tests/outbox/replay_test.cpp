@@ -21,7 +21,8 @@ class ReplayTest : public LogTest {
   }
   Seqs keys() {
     Seqs seqs;
-    for (const auto& row : sql.run("SELECT seq FROM cn_relay.consumer_effects WHERE consumer = 'a' ORDER BY seq")) {
+    for (const auto& row :
+         sql.run("SELECT seq FROM cn_relay.consumer_effects WHERE consumer = 'a' ORDER BY seq")) {
       seqs.push_back(std::stoll(row));
     }
     return seqs;

@@ -1,9 +1,10 @@
 // How the log is emptied, and who may hold it back.
+#include "outbox/retention.hpp"
+
 #include <future>
 
 #include <fmt/format.h>
 
-#include "outbox/retention.hpp"
 #include "support.hpp"
 
 namespace todoke::test {
@@ -31,15 +32,17 @@ class RetentionTest : public LogTest {
   }
   // As if the rows up to there had been written that many days ago.
   void age(std::int64_t until_seq, int days) {
-    sql.run(fmt::format("UPDATE cn_relay.events_outbox SET appended_at = now() - interval '{} days' WHERE seq <= {}", days,
-                        until_seq));
+    sql.run(fmt::format(
+        "UPDATE cn_relay.events_outbox SET appended_at = now() - interval '{} days' WHERE seq <= {}", days,
+        until_seq));
   }
   std::string state(const std::string& consumer) {
     return text(fmt::format("SELECT state FROM cn_relay.consumer_offsets WHERE consumer = '{}'", consumer));
   }
   Rows partitions() {
-    return sql.run("SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'cn_relay.events_outbox'::regclass "
-                   "ORDER BY 1");
+    return sql.run(
+        "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'cn_relay.events_outbox'::regclass "
+        "ORDER BY 1");
   }
   std::int64_t floor() { return number("SELECT dropped_until FROM cn_relay.log_floor"); }
   bool is_held_back() {
@@ -149,12 +152,15 @@ TEST_F(RetentionTest, TheLastRowOfTheLogNeverGoes) {
 TEST_F(RetentionTest, OldRowsOfAMixedPartitionGoInSmallBatches) {
   append(12'000);
   age(11'000, 31);
-  sql.run("INSERT INTO cn_relay.consumer_offsets (consumer, last_seq) VALUES ('read', 12000), ('behind', 7000)");
+  sql.run(
+      "INSERT INTO cn_relay.consumer_offsets (consumer, last_seq) VALUES ('read', 12000), ('behind', 7000)");
   sql.run("CREATE TABLE batches (n bigint)");
-  sql.run("CREATE FUNCTION note_batch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-          "INSERT INTO batches SELECT count(*) FROM gone; RETURN NULL; END $$");
-  sql.run("CREATE TRIGGER notes AFTER DELETE ON cn_relay.events_outbox REFERENCING OLD TABLE AS gone "
-          "FOR EACH STATEMENT EXECUTE FUNCTION note_batch()");
+  sql.run(
+      "CREATE FUNCTION note_batch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "INSERT INTO batches SELECT count(*) FROM gone; RETURN NULL; END $$");
+  sql.run(
+      "CREATE TRIGGER notes AFTER DELETE ON cn_relay.events_outbox REFERENCING OLD TABLE AS gone "
+      "FOR EACH STATEMENT EXECUTE FUNCTION note_batch()");
   round();
   EXPECT_EQ(log(), numbers(11'001, 12'000));
   EXPECT_EQ(floor(), 11'000);
@@ -192,7 +198,8 @@ TEST_F(RetentionTest, ADetachThatWasCutShortIsFinishedByTheNextRound) {
   const auto cut = std::async(std::launch::async, [this] {
     SqlSession session(*db);
     try {
-      session.run("ALTER TABLE cn_relay.events_outbox DETACH PARTITION cn_relay.events_outbox_000000 CONCURRENTLY");
+      session.run(
+          "ALTER TABLE cn_relay.events_outbox DETACH PARTITION cn_relay.events_outbox_000000 CONCURRENTLY");
     } catch (const std::runtime_error&) {
       return true;
     }
@@ -200,7 +207,10 @@ TEST_F(RetentionTest, ADetachThatWasCutShortIsFinishedByTheNextRound) {
   });
   await_true("SELECT count(*) = 1 FROM pg_inherits WHERE inhdetachpending");
   ASSERT_TRUE(await([&] {
-    sql.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'ALTER TABLE%' AND state = 'active'");
+    sql.run(
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'ALTER TABLE%' AND state = "
+        "'active' "
+        "AND datname = current_database()");
     return cut.wait_for(0s) == std::future_status::ready;
   }));
   reader.run("COMMIT");
@@ -246,8 +256,9 @@ TEST_F(RetentionTest, KeysAndRangesOfRowsThatAreGoneGoToo) {
     Instance instance(*db, std::make_shared<Recorder>("a", Recorder::Options{.once = outbox::Once::event}));
     await_end("a");
   }
-  sql.run("INSERT INTO cn_relay.consumer_effects (consumer, event_id, seq) SELECT 'a', 'old ' || i, 5 "
-          "FROM generate_series(1, 12000) i");
+  sql.run(
+      "INSERT INTO cn_relay.consumer_effects (consumer, event_id, seq) SELECT 'a', 'old ' || i, 5 "
+      "FROM generate_series(1, 12000) i");
   sql.run("INSERT INTO cn_relay.consumer_ranges VALUES ('a', -5, 0, 0, 0)");
   age(15, 31);
   round();
@@ -278,13 +289,15 @@ TEST_F(RetentionTest, TimesThatContradictEachOtherAreRefused) {
   SystemClock clock;
   pg::Pool pool({}, clock, registry);
   const LogRetention retention(io.get_executor(), options, pool, board, registry);
-  EXPECT_THAT(retention.validate().error().message, HasSubstr("log.retention_max must be at least log.retention"));
+  EXPECT_THAT(retention.validate().error().message,
+              HasSubstr("log.retention_max must be at least log.retention"));
 }
 
 TEST_F(RetentionTest, DuringLoadNobodySkipsOrRepeatsAnything) {
   fill_end_of(0);
   const auto first = log().front();
-  const auto recorder = std::make_shared<Recorder>("a", Recorder::Options{.mandatory = true, .wants_events = false});
+  const auto recorder =
+      std::make_shared<Recorder>("a", Recorder::Options{.mandatory = true, .wants_events = false});
   Instance instance(*db, recorder);
   std::atomic<bool> writes = true;
   auto writer = std::async(std::launch::async, [&] {

@@ -58,10 +58,11 @@ std::string LogTest::id_of(std::int64_t seq) {
 
 void LogTest::append_row(std::int64_t of_seq, const std::string& op, const std::string& topic,
                          const std::string& reason) {
-  sql.run(fmt::format("INSERT INTO cn_relay.events_outbox (op, event_id, topic_id, kind, created_at, ingested_at, reason) "
-                      "SELECT '{}', event_id, '{}', kind, created_at, ingested_at, nullif('{}', '') "
-                      "FROM cn_relay.events WHERE event_id = '{}'",
-                      op, topic, reason, id_of(of_seq)));
+  sql.run(fmt::format(
+      "INSERT INTO cn_relay.events_outbox (op, event_id, topic_id, kind, created_at, ingested_at, reason) "
+      "SELECT '{}', event_id, '{}', kind, created_at, ingested_at, nullif('{}', '') "
+      "FROM cn_relay.events WHERE event_id = '{}'",
+      op, topic, reason, id_of(of_seq)));
 }
 
 Seqs LogTest::log() {
@@ -73,7 +74,8 @@ Seqs LogTest::effects(const std::string& consumer) {
 }
 
 std::int64_t LogTest::offset(const std::string& consumer) {
-  return number(fmt::format("SELECT last_seq FROM cn_relay.consumer_offsets WHERE consumer = '{}'", consumer));
+  return number(
+      fmt::format("SELECT last_seq FROM cn_relay.consumer_offsets WHERE consumer = '{}'", consumer));
 }
 
 std::int64_t LogTest::number(const std::string& statement) {
@@ -87,8 +89,10 @@ std::string LogTest::text(const std::string& statement) {
 }
 
 void LogTest::await_end(const std::string& consumer) {
-  ASSERT_TRUE(await([&] { return offset(consumer) == number("SELECT max(seq) FROM cn_relay.events_outbox"); }))
-      << consumer << " stands at " << offset(consumer);
+  ASSERT_TRUE(await([&] {
+    return offset(consumer) == number("SELECT max(seq) FROM cn_relay.events_outbox");
+  })) << consumer
+      << " stands at " << offset(consumer);
 }
 
 void LogTest::await_true(const std::string& statement) {
@@ -96,10 +100,12 @@ void LogTest::await_true(const std::string& statement) {
 }
 
 void LogTest::add_offset(const std::string& consumer, std::int64_t last_seq, bool mandatory) {
-  sql.run(fmt::format("INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, updated_at) VALUES ('{}', {}, now())",
-                      consumer, last_seq));
+  sql.run(fmt::format(
+      "INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, updated_at) VALUES ('{}', {}, now())",
+      consumer, last_seq));
   if (mandatory) {
-    sql.run(fmt::format("UPDATE cn_relay.consumer_offsets SET mandatory = true WHERE consumer = '{}'", consumer));
+    sql.run(
+        fmt::format("UPDATE cn_relay.consumer_offsets SET mandatory = true WHERE consumer = '{}'", consumer));
   }
 }
 

@@ -1,11 +1,12 @@
 // What the tests of the log share: a database with a log to write, and short forms to look at it.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "consumers.hpp"
 #include "harness/run_task.hpp"
@@ -33,7 +34,8 @@ class LogTest : public testing::Test {
  protected:
   LogTest();
 
-  // Stores that many events, each with its row of the log; the last seq. The id of an event is id_of(its seq).
+  // Stores that many events, each with its row of the log; the last seq. The id of an event is id_of(its
+  // seq).
   std::int64_t append(int events);
   static std::string id_of(std::int64_t seq);
   // Rows of one event: `more` rows for further topics, or its delete.
@@ -52,7 +54,8 @@ class LogTest : public testing::Test {
   // Before a consumer runs: its row, with the columns that everybody knows.
   void add_offset(const std::string& consumer, std::int64_t last_seq, bool mandatory = false);
 
-  // Runs a call of the admin interface, such as [](auto& c) { return outbox::set_paused(c, "a", true, soon()); }.
+  // Runs a call of the admin interface, such as [](auto& c) { return outbox::set_paused(c, "a", true,
+  // soon()); }.
   template <class Call>
   auto ask(Call call) {
     return run_task([this, call]() -> decltype(call(std::declval<pg::Connection&>())) {

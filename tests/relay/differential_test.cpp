@@ -38,7 +38,7 @@ class Dice {
   Dice(std::uint64_t seed, bool open) : random_(seed), open_(open) {
     for (int i = 0; i < 4; ++i)
       keys_.push_back(SecretKey::from_hex(fmt::format("{:064x}", below(1 << 30) + 1)).value());
-    for (const auto* digits : {"0", "1", "a", "f"}) hexes_.push_back(std::string(64, *digits));
+    for (const auto* digits : {"0", "1", "a", "f"}) hexes_.emplace_back(64, *digits);
     topics_ = {"kukuri:global", topic('1'), topic('2')};
   }
 

@@ -355,7 +355,6 @@ class FilterTextsTest : public TopicsTest {
 };
 
 TEST_F(FilterTextsTest, EveryRefusedFilterHasItsText) {
-  const auto hex = std::string(64, 'a');
   const auto upper = std::string(64, 'A');
   const std::pair<std::string, std::string> cases[] = {
       {R"("foo":1)", "unsupported: unknown filter key"},

@@ -63,7 +63,7 @@ bool passes_any(const NaiveEvent& event, const std::vector<NaiveFilter>& filters
 }
 
 std::string naive_address(const NaiveEvent& event) {
-  const auto start = std::to_string(event.kind) + ":" + event.pubkey + ":";
+  auto start = std::to_string(event.kind) + ":" + event.pubkey + ":";
   if (event.kind == 0 || event.kind == 3 || (event.kind >= 10'000 && event.kind < 20'000)) return start;
   if (event.kind < 30'000 || event.kind >= 40'000) return "";
   for (const auto& tag : event.tags) {
