@@ -110,7 +110,7 @@ class World {
   void end_fill() {
     if (fills_.empty()) return;
     const auto which = fills_.begin() + static_cast<std::ptrdiff_t>(dice_.below(fills_.size()));
-    const auto fill = *which;
+    const auto fill = std::move(*which);
     fills_.erase(which);
     if (dice_.percent(10)) return cache_.forget(fill.topic, fill.number);
     const auto head = fill.begun_at + dice_.below(log_.size() - fill.begun_at + 1);
