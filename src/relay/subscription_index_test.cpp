@@ -31,7 +31,7 @@ struct World {
       auto& tag = tags.emplace_back();
       tag.push_back(dice.pick(names));
       if (dice.percent(90)) tag.push_back(dice.pick(values));
-      if (dice.percent(20)) tag.push_back("more");
+      if (dice.percent(20)) tag.emplace_back("more");
     }
     return event_of(dice.pick(keys), dice.pick(kinds), tags, std::to_string(dice.below(1'000'000)),
                     kNow + static_cast<std::int64_t>(dice.below(5)));
