@@ -69,6 +69,7 @@ TEST(RunBlocking, RunsElsewhereAndComesBack) {
   std::thread::id after;
   asio::co_spawn(io, ask_where(inside, after), asio::detached);
   io.run();
+  wait_for_blocking_calls();
   EXPECT_NE(inside, std::this_thread::get_id());
   EXPECT_EQ(after, std::this_thread::get_id());
 }
@@ -82,6 +83,7 @@ TEST(RunBlocking, PassesOnWhatWasThrown) {
   std::exception_ptr failure;
   asio::co_spawn(io, fail_blocking(), [&](std::exception_ptr error) { failure = std::move(error); });
   io.run();
+  wait_for_blocking_calls();
   EXPECT_THROW(std::rethrow_exception(failure), std::runtime_error);
 }
 

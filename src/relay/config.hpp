@@ -83,7 +83,7 @@ inline constexpr Key<std::string> kPublicUrl{{
     .type = KeyType::text,
     .meaning =
         "The address by which clients know the relay, such as wss://relay.example.org. NIP-42 answers must "
-        "name it, or the host that the client connected to.",
+        "name it; where it is not set, the host that the client connected to.",
 }};
 inline constexpr Key<std::int64_t> kMessageBytesMax{{
     .name = "relay.message_bytes_max",

@@ -1,6 +1,7 @@
 #include "relay/dedupe_counts.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace todoke::relay {
 
@@ -33,8 +34,10 @@ DedupeCounts::Counted DedupeCounts::take() {
     const std::lock_guard lock(mutex_);
     taken.swap(hits_);
   }
+  // In one order, so that two relays that write the same ids don't wait for each other.
+  const std::map<nostr::EventId, Hits> sorted(taken.begin(), taken.end());
   Counted counted;
-  for (const auto& [id, hits] : taken) {
+  for (const auto& [id, hits] : sorted) {
     counted.ids.push_back(id.hex());
     counted.hits.push_back(hits.count);
     counted.last_seen.push_back(hits.last_seen);

@@ -96,7 +96,7 @@ void Hub::open_now(const SubscriberPtr& subscriber, nostr::ReqMessage request) {
   peer.subscriptions.emplace(sub, subscription);
   index_.add(subscription.get(), subscription->filters);
   metrics_.subscriptions.add(1);
-  if (answer_from_memory(peer, *subscription)) return;
+  if (peer.reads < options_.reads_max && answer_from_memory(peer, *subscription)) return;
   reading_.insert(subscription.get());
   peer.wanted.push_back(std::move(subscription));
   start_reads(peer);
@@ -140,7 +140,7 @@ void Hub::start_reads(Peer& peer) {
   while (peer.reads < options_.reads_max && !peer.wanted.empty()) {
     auto subscription = std::move(peer.wanted.front());
     peer.wanted.pop_front();
-    if (subscription->peer == nullptr) continue;
+    if (subscription->peer == nullptr || answer_from_memory(peer, *subscription)) continue;
     ++peer.reads;
     fill_cache(*subscription);
     run_task(read_stored(std::move(subscription), peer.viewer));

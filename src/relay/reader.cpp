@@ -218,6 +218,7 @@ class FilterRead {
     if (live->seq > head_ || !is_visible(*live, viewer_, now_) || !nostr::matches(filter_, *live->event))
       return;
     if (plan_.by_links && !is_linked(*live)) return;
+    if (filter_.seq_after && live->seq <= *filter_.seq_after) return;
     found.push_back(std::move(live));
   }
 
@@ -363,7 +364,7 @@ Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer vie
   if (filters.size() == 1) {
     const auto plan = plan_read(first, policy_);
     if (plan.path == Path::nothing) co_return 0;
-    if (plan.links_decide) {
+    if (plan.links_decide && !first.seq_after) {
       pg::Params params(first.since.value_or(std::numeric_limits<std::int64_t>::min()),
                         first.until.value_or(std::numeric_limits<std::int64_t>::max()), viewer.authenticated,
                         plan.values);
@@ -405,11 +406,13 @@ Task<void> ensure_open_indexes(pg::Pool& pool, Deadline deadline) {
   if (there.one().get<bool>(0)) co_return;
   co_await lease->execute_script(
       "BEGIN;"
-      "CREATE INDEX events_open_author ON cn_relay.events (pubkey, created_at DESC, event_id);"
-      "CREATE INDEX events_open_author_kind ON cn_relay.events (pubkey, kind, created_at DESC, event_id);"
-      "CREATE INDEX events_open_kind ON cn_relay.events (kind, created_at DESC, event_id);"
-      "CREATE INDEX events_open_time ON cn_relay.events (created_at DESC, event_id);"
-      "CREATE INDEX events_open_seq ON cn_relay.events (ingested_seq);"
+      "SELECT pg_advisory_xact_lock(128021775215462);"
+      "CREATE INDEX IF NOT EXISTS events_open_author ON cn_relay.events (pubkey, created_at DESC, event_id);"
+      "CREATE INDEX IF NOT EXISTS events_open_author_kind ON cn_relay.events (pubkey, kind, created_at DESC, "
+      "event_id);"
+      "CREATE INDEX IF NOT EXISTS events_open_kind ON cn_relay.events (kind, created_at DESC, event_id);"
+      "CREATE INDEX IF NOT EXISTS events_open_time ON cn_relay.events (created_at DESC, event_id);"
+      "CREATE INDEX IF NOT EXISTS events_open_seq ON cn_relay.events (ingested_seq);"
       "COMMIT;",
       deadline);
 }

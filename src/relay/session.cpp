@@ -67,7 +67,7 @@ Reason reason_of(Outcome outcome) {
 Session::Session(SessionServices& services, std::string address, std::string_view host)
     : services_(services),
       address_(std::move(address)),
-      target_{{std::string(host), services.public_host}},
+      target_{{services.public_host.empty() ? std::string(host) : services.public_host}},
       challenge_(nostr::make_challenge()),
       opened_at_(services.clock.now()) {}
 
@@ -100,7 +100,8 @@ void Session::on_message(net::WsOpcode opcode, std::string_view payload) {
     } else {
       send(refusal.reply());
     }
-    return bad_message();
+    if (refusal.answer == nostr::MessageRefusal::Answer::notice) bad_message();
+    return;
   }
   bad_messages_ = 0;
   std::visit([this](auto&& typed) { handle(std::forward<decltype(typed)>(typed)); }, std::move(*message));
@@ -216,7 +217,9 @@ void Session::settle(const nostr::EventId& id, Outcome outcome) {
 
 std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters) const {
   if (must_authenticate()) return Reason::auth_required;
-  if (!services_.search && asks_for_search(filters)) return Reason::search_unsupported;
+  // The order of the log and the order of rank exclude each other.
+  if (asks_for_search(filters) && (!services_.search || filters.front().seq_after))
+    return Reason::search_unsupported;
   if (services_.rules.policy == nostr::TopicPolicy::open) return std::nullopt;
   const auto topics = services_.topics.topics();
   for (const auto& filter : filters) {
@@ -252,6 +255,9 @@ void Session::handle(const nostr::CloseMessage& message) {
 
 void Session::handle(const nostr::AuthMessage& message) {
   const auto& event = message.event;
+  if (!services_.req_rate.take(rate_key()).allowed) {
+    return answer(event.id(), false, text_of(Reason::rate_limited));
+  }
   const auto broken = nostr::broken_auth(event, challenge_, target_, seconds_of(services_.clock.now()));
   if (broken) return answer(event.id(), false, text_of(*broken));
   if (!nostr::has_right_id(event)) return answer(event.id(), false, text_of(Reason::bad_id));

@@ -149,16 +149,17 @@ Task<void> Writer::commit(std::vector<Incoming> batch) {
   while (!parts.empty()) {
     auto& part = parts.back();
     std::exception_ptr failure;
+    StoredBatch stored;
     try {
       if (!connection_ || !connection_->usable()) co_await connect();
       const auto began = clock_.steady();
-      auto stored = co_await store(*connection_, part, Deadline::after(options_.patience));
+      stored = co_await store(*connection_, part, Deadline::after(options_.patience));
       metrics_.commit_seconds.observe(std::chrono::duration<double>(clock_.steady() - began).count());
-      tell(part, std::move(stored));
     } catch (...) {
       failure = std::current_exception();
     }
     if (!failure) {
+      tell(part, std::move(stored));
       parts.pop_back();
       continue;
     }

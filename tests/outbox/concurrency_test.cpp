@@ -14,7 +14,7 @@
 namespace todoke::test {
 namespace {
 
-constexpr std::uint64_t kSecondsDefault = 8;
+constexpr std::uint64_t kSecondsDefault = 6;
 
 std::uint64_t setting(const char* name, std::uint64_t fallback) {
   const char* value = std::getenv(name);
