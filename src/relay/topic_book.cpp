@@ -79,7 +79,7 @@ Task<void> TopicBook::load() {
                    {{"limit", settings_.enabled_max}});
       break;
     }
-    const auto days = row.get<std::optional<std::int32_t>>(1);
+    const auto days = row.get<std::optional<std::int64_t>>(1);
     const bool low = row.get<std::string_view>(2) == "low";
     enabled.emplace(row.get<std::string>(0), TopicSet::Topic{days && *days > settings_.retention_days, low});
   }

@@ -12,7 +12,7 @@ namespace {
 class FailureTest : public LogTest {
  protected:
   // Fails whenever the batch holds the row, as long as `fails`.
-  void poison(std::int64_t seq, std::string error = "this row is poison") {
+  void poison(std::int64_t seq, const std::string& error = "this row is poison") {
     recorder->before([this, seq, error](const outbox::Work& work) {
       if (fails && has_seq(work, seq)) throw std::runtime_error(error);
     });

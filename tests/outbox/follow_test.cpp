@@ -93,6 +93,25 @@ TEST_F(FollowTest, EffectsAndOffsetCommitTogetherOrNotAtAll) {
   EXPECT_EQ(number("SELECT count(*) FROM cn_relay.consumer_dead_letters"), 0);
 }
 
+TEST_F(FollowTest, EffectsOutsideTheDatabaseAreRepeatedRatherThanSkipped) {
+  append(10);
+  Seqs outside;
+  std::atomic<int> kills = 0;
+  recorder->before([&](const outbox::Work& work) {
+    for (const auto& row : work.rows) outside.push_back(row.seq.value);
+  });
+  recorder->after([&](const outbox::Work& work) {
+    if (++kills > 1) return;
+    SqlSession(*db).run(fmt::format("SELECT pg_terminate_backend({})", work.connection.backend_pid()));
+  });
+  Instance instance(*db, recorder);
+  await_end("a");
+  instance.stop();
+  auto twice = numbers(1, 10);
+  twice.insert(twice.end(), outside.begin(), outside.begin() + 10);
+  EXPECT_EQ(outside, twice);
+}
+
 TEST_F(FollowTest, BatchesGrowWhileTheyAreQuickAndShrinkWhenTheyAreSlow) {
   ManualClock clock;
   InstanceOptions options;

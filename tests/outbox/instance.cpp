@@ -50,7 +50,7 @@ outbox::RunnerOptions quick() {
 }
 
 Instance::Instance(const std::string& database_url, std::shared_ptr<outbox::Consumer> consumer,
-                   InstanceOptions options)
+                   const InstanceOptions& options)
     : clock_(options.clock != nullptr ? *options.clock : system_clock_),
       pool_(pool_options(database_url, options.name), clock_, registry_),
       listener_(loop_.executor(), listener_options(database_url, options.name), registry_),

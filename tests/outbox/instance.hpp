@@ -27,10 +27,10 @@ class Instance {
  public:
   // Runs when it returns.
   Instance(const TestDatabase& database, std::shared_ptr<outbox::Consumer> consumer,
-           InstanceOptions options = {})
-      : Instance(database.url(), std::move(consumer), std::move(options)) {}
+           const InstanceOptions& options = {})
+      : Instance(database.url(), std::move(consumer), options) {}
   Instance(const std::string& database_url, std::shared_ptr<outbox::Consumer> consumer,
-           InstanceOptions options);
+           const InstanceOptions& options);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;

@@ -281,6 +281,26 @@ TEST_F(RetentionTest, OneProcessAtATime) {
   EXPECT_EQ(other.run("SELECT pg_try_advisory_lock(128021775215464)"), (Rows{"t"}));
 }
 
+TEST_F(RetentionTest, NoRowGoesBeforeWhoLostItIsMarked) {
+  append(10);
+  age(9, 31);
+  add_offset("behind", 3);
+  sql.run(
+      "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END "
+      "$$");
+  sql.run(
+      "CREATE TRIGGER refuses BEFORE UPDATE OF state ON cn_relay.consumer_offsets "
+      "FOR EACH ROW EXECUTE FUNCTION refuse()");
+  EXPECT_THROW(round(), pg::Error);
+  EXPECT_EQ(log().size(), 10U);
+  EXPECT_EQ(floor(), 0);
+  // A round that failed keeps nobody from the next one.
+  sql.run("DROP TRIGGER refuses ON cn_relay.consumer_offsets");
+  round();
+  EXPECT_EQ(log(), (Seqs{10}));
+  EXPECT_EQ(state("behind"), "needs_rebuild");
+}
+
 TEST_F(RetentionTest, TimesThatContradictEachOtherAreRefused) {
   RetentionOptions options;
   options.keep = 2h;
