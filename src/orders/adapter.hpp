@@ -1,0 +1,77 @@
+// A way to a broker. An adapter sends an order once for each call and never tries again by itself; whether to try
+// again, and when, is the worker's business. All calls come on one executor, several at a time.
+//
+// The key of the order is the same for every try, so that a broker that knows it does nothing twice. An adapter
+// that can look an order up by its key offers find(); the worker then asks before it sends an order in doubt.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/async.hpp"
+#include "base/clock.hpp"
+#include "base/trace.hpp"
+#include "orders/exec_result.hpp"
+
+namespace todoke::orders {
+
+struct Order;
+
+struct SendRequest {
+  const Order* order = nullptr;  // lives until the call has ended
+  std::string idempotency_key;
+  std::string broker_id;         // BrokerAdapter::broker_id of the key
+  bool possible_resend = false;  // an earlier try may have reached the broker
+  TraceContext trace;            // of the span broker.send
+};
+
+// How a try ended.
+struct SendOutcome {
+  // status, fills, avg_price, executed_qty, cost, slippage, broker, reason_code and warnings are the adapter's;
+  // the worker fills in the rest. An error has one of the contract's reason codes.
+  ExecResult result;
+  std::string message;  // for operators, without content; kept as last_error_msg
+  // The broker may have the order although this is no answer of it: a timeout, or a connection lost after the
+  // first byte.
+  bool in_doubt = false;
+  // The broker says that it has an order of this id already.
+  bool duplicate = false;
+  std::optional<std::chrono::milliseconds> retry_after;  // the broker asked for this pause
+};
+
+enum class FindAnswer { found, not_found, unknown };
+
+struct FindOutcome {
+  // unknown: the broker could not be asked (timeout, down); says nothing about the order.
+  FindAnswer answer = FindAnswer::unknown;
+  ExecResult result;    // found: what the broker says of it, as in SendOutcome
+  std::string message;  // unknown: why
+};
+
+class BrokerAdapter {
+ public:
+  virtual ~BrokerAdapter() = default;
+  BrokerAdapter() = default;
+  BrokerAdapter(const BrokerAdapter&) = delete;
+  BrokerAdapter& operator=(const BrokerAdapter&) = delete;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  // The id under which the broker gets an order of this key: a function of the key alone.
+  [[nodiscard]] virtual std::string broker_id(const std::string& idempotency_key) const {
+    return idempotency_key;
+  }
+  // Whether risk_constraints of an order are enforced by the broker.
+  [[nodiscard]] virtual bool enforces_risk() const { return false; }
+
+  // Ends by the deadline, whatever the broker does. Throws only for what should not happen; the worker takes
+  // that for INTERNAL_ERROR in doubt.
+  virtual Task<SendOutcome> send(SendRequest request, Deadline deadline) = 0;
+
+  [[nodiscard]] virtual bool can_find() const { return false; }
+  // Only where can_find().
+  virtual Task<FindOutcome> find(SendRequest request, Deadline deadline) = 0;
+};
+
+}  // namespace todoke::orders
