@@ -240,7 +240,10 @@ CREATE TRIGGER changed_by_hand AFTER UPDATE ON orders.outbox_orders FOR EACH ROW
 CREATE TRIGGER deleted_by_hand AFTER DELETE ON orders.outbox_orders FOR EACH ROW
   WHEN (coalesce(current_setting('orders.actor', true), '') = '') EXECUTE FUNCTION orders.changed_by_hand();
 CREATE TRIGGER changed_by_hand AFTER UPDATE ON orders.idempo_ledger FOR EACH ROW
-  WHEN (coalesce(current_setting('orders.actor', true), '') = '') EXECUTE FUNCTION orders.changed_by_hand();
+  WHEN (coalesce(current_setting('orders.actor', true), '') = ''
+        AND (OLD.status, OLD.http_status, OLD.request_digest, OLD.result_digest)
+          IS DISTINCT FROM (NEW.status, NEW.http_status, NEW.request_digest, NEW.result_digest))
+  EXECUTE FUNCTION orders.changed_by_hand();
 CREATE TRIGGER deleted_by_hand AFTER DELETE ON orders.idempo_ledger FOR EACH ROW
   WHEN (coalesce(current_setting('orders.actor', true), '') = '') EXECUTE FUNCTION orders.changed_by_hand();
 
