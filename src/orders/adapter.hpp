@@ -1,8 +1,9 @@
-// A way to a broker. An adapter sends an order once for each call and never tries again by itself; whether to try
-// again, and when, is the worker's business. All calls come on one executor, several at a time.
+// A way to a broker. An adapter sends an order once for each call and never tries again by itself; whether to
+// try again, and when, is the worker's business. All calls come on one executor, several at a time.
 //
-// The key of the order is the same for every try, so that a broker that knows it does nothing twice. An adapter
-// that can look an order up by its key offers find(); the worker then asks before it sends an order in doubt.
+// The key of the order is the same for every try, so that a broker that knows it does nothing twice. An
+// adapter that can look an order up by its key offers find(); the worker then asks before it sends an order
+// in doubt.
 #pragma once
 
 #include <chrono>
@@ -29,8 +30,8 @@ struct SendRequest {
 
 // How a try ended.
 struct SendOutcome {
-  // status, fills, avg_price, executed_qty, cost, slippage, broker, reason_code and warnings are the adapter's;
-  // the worker fills in the rest. An error has one of the contract's reason codes.
+  // status, fills, avg_price, executed_qty, cost, slippage, broker, reason_code and warnings are the
+  // adapter's; the worker fills in the rest. An error has one of the contract's reason codes.
   ExecResult result;
   std::string message;  // for operators, without content; kept as last_error_msg
   // The broker may have the order although this is no answer of it: a timeout, or a connection lost after the

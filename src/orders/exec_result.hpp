@@ -1,5 +1,5 @@
-// What became of an order at the broker. A plain value: adapters fill it, the worker completes it (ids, times),
-// the ledger keeps its JSON. Amounts are exact decimals.
+// What became of an order at the broker. A plain value: adapters fill it, the worker completes it (ids,
+// times), the ledger keeps its JSON. Amounts are exact decimals.
 #pragma once
 
 #include <cstdint>
