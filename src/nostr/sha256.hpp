@@ -1,4 +1,4 @@
-// Inside this room: SHA-256.
+// SHA-256.
 #pragma once
 
 #include <array>

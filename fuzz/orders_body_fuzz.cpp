@@ -1,0 +1,32 @@
+// Any bytes as the body of POST /do/order: never a crash, never a slow answer; what is accepted has one
+// canonical text, and what is stored of it is the same order again.
+#include <cstdlib>
+#include <string_view>
+
+#include "orders/canonical.hpp"
+#include "orders/order_parse.hpp"
+
+namespace {
+
+using namespace todoke::orders;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto order = parse_order(text);
+  if (!order) {
+    require(!order.error().field.empty() && !order.error().message.empty());
+    return 0;
+  }
+  const auto again = parse_order(stored_json(*order));
+  require(again.has_value());
+  require(*again == *order);
+  require(canonical_json(*again) == canonical_json(*order));
+  require(order->qty.is_positive() && order->qty.within_limits());
+  return 0;
+}
