@@ -46,8 +46,11 @@ CREATE TABLE cn_relay.node_subscriptions (
   ref_count integer NOT NULL DEFAULT 0 CHECK (ref_count >= 0),
   ingest_policy jsonb NOT NULL DEFAULT '{}',
   created_at timestamptz NOT NULL DEFAULT now(),
-  updated_at timestamptz NOT NULL DEFAULT now()
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  name text CHECK (octet_length(name) <= 1024)
 );
+COMMENT ON COLUMN cn_relay.node_subscriptions.name IS
+  'The name that it was enabled by, where that is known: an id does not tell it.';
 COMMENT ON COLUMN cn_relay.node_subscriptions.pinned IS
   'The operator decided: enabled does not follow ref_count.';
 

@@ -35,6 +35,10 @@ std::vector<TopicMapping> mappings(const Config& config) {
 
 TopicId id_by(const Config& config, const std::string& text, TopicMapping mapping) {
   if (auto id = TopicId::from(text, config.get(relay::keys::kReserved))) return *id;
+  if (text.starts_with("kukuri:")) {
+    throw UserError(fmt::format(
+        "{}: no topic id: kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex> or one of topics.reserved", text));
+  }
   auto id = nostr::topic_id_of_name(config.get(relay::keys::kNetworkId), text, mapping);
   if (!id) throw UserError(fmt::format("{}: {}", text, id.error().message));
   return *id;
@@ -59,8 +63,9 @@ Task<void> list(pg::Connection& connection) {
   print(fmt::format("{:<8} {:<6} {:>11}  {}\n", "enabled", "pinned", "subscribers", "topic"));
   for (const auto& row : rows) {
     const auto policy = row.get<std::string>(4);
-    print(fmt::format("{:<8} {:<6} {:>11}  {}{}\n", yes_no(row.get<bool>(1)), yes_no(row.get<bool>(2)),
-                      row.get<std::int32_t>(3), row.get<std::string>(0),
+    const auto name = row.get<std::optional<std::string>>(5);
+    print(fmt::format("{:<8} {:<6} {:>11}  {}{}{}\n", yes_no(row.get<bool>(1)), yes_no(row.get<bool>(2)),
+                      row.get<std::int32_t>(3), row.get<std::string>(0), name ? "  " + *name : "",
                       policy == "{}" ? "" : "  " + policy));
   }
   if (rows.size() == static_cast<std::size_t>(kListedMax)) {
@@ -68,10 +73,11 @@ Task<void> list(pg::Connection& connection) {
   }
 }
 
-Task<void> enable(pg::Connection& connection, const Config& config, std::vector<TopicId> ids,
-                  std::optional<std::string> policy) {
+Task<void> enable(pg::Connection& connection, const Config& config, std::string text,
+                  std::vector<TopicId> ids, std::optional<std::string> policy) {
   const auto deadline = Deadline::after(kAnswerMax);
   for (const auto& id : ids) {
+    const auto name = text == id.text() ? std::nullopt : std::optional(text);
     const auto others = co_await connection.query(sql::kEnabledTopics, {id.text()}, deadline);
     const auto limit = config.get(relay::keys::kTopicsMax);
     if (others.one().get<std::int64_t>(0) >= limit) {
@@ -80,7 +86,7 @@ Task<void> enable(pg::Connection& connection, const Config& config, std::vector<
     }
     std::string refused;
     try {
-      pg::Params params(id.text(), policy);
+      pg::Params params(id.text(), policy, name);
       co_await connection.query(sql::kEnableTopic, std::move(params), deadline);
     } catch (const pg::Error& error) {
       if (!error.is_check_violation() && !error.sqlstate().starts_with("22")) throw;
@@ -124,6 +130,8 @@ Task<void> show(pg::Connection& connection, const Config& config, std::string te
     } else {
       const auto row = rows.one();
       const bool pinned = row.get<bool>(2);
+      const auto name = row.get<std::optional<std::string>>(7);
+      if (name && text == id.text()) print(fmt::format("name        {}\n", *name));
       print(fmt::format("enabled     {}, {}\n", yes_no(row.get<bool>(1)),
                         pinned ? "as the operator decided (pinned)" : "as its subscribers are counted"));
       print(fmt::format("subscribers {}\n", row.get<std::int32_t>(3)));
@@ -172,7 +180,7 @@ int run(const Arguments& arguments) {
     std::optional<std::string> policy;
     if (arguments.has("policy")) policy = arguments.options.at("policy");
     with_migrated_database(
-        config, [&](pg::Connection& connection) { return enable(connection, config, ids, policy); });
+        config, [&](pg::Connection& connection) { return enable(connection, config, text, ids, policy); });
   } else if (words[0] == "disable") {
     with_migrated_database(config, [&](pg::Connection& connection) { return disable(connection, ids); });
   } else {

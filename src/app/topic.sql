@@ -1,13 +1,13 @@
 -- `todoke topic`.
 
 -- name: list_topics
-SELECT topic_id, enabled, pinned, ref_count, ingest_policy::text FROM cn_relay.node_subscriptions
+SELECT topic_id, enabled, pinned, ref_count, ingest_policy::text, name FROM cn_relay.node_subscriptions
 ORDER BY enabled DESC, topic_id LIMIT $1;
 
 -- name: show_topic
 SELECT s.topic_id, s.enabled, s.pinned, s.ref_count, s.ingest_policy::text,
   to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-  to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+  to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), s.name
 FROM cn_relay.node_subscriptions s WHERE s.topic_id = $1;
 
 -- The newest event that is in effect, and how many there are up to $2.
@@ -19,9 +19,9 @@ SELECT count(*), max(created_at) FROM (
 SELECT count(*) FROM cn_relay.node_subscriptions WHERE enabled AND topic_id <> $1;
 
 -- name: enable_topic
-INSERT INTO cn_relay.node_subscriptions (topic_id, enabled, pinned, ingest_policy)
-VALUES ($1, true, true, coalesce($2::text::jsonb, '{}'))
-ON CONFLICT (topic_id) DO UPDATE SET enabled = true, pinned = true,
+INSERT INTO cn_relay.node_subscriptions (topic_id, enabled, pinned, ingest_policy, name)
+VALUES ($1, true, true, coalesce($2::text::jsonb, '{}'), $3)
+ON CONFLICT (topic_id) DO UPDATE SET enabled = true, pinned = true, name = coalesce($3, node_subscriptions.name),
   ingest_policy = coalesce($2::text::jsonb, node_subscriptions.ingest_policy);
 
 -- With subscribers it has to be pinned, or the next change of their number would enable it again.

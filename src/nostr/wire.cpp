@@ -100,6 +100,7 @@ class Reading {
     std::string sent;
     const auto sub = read_sub(sent);
     if (!sub) {
+      if (sub_is_missing_) return refused(Answer::notice, Reason::missing_element);
       // Without a name that can be repeated there is nothing to close.
       const bool nameable = sub_is_string_ && sent.size() <= kEchoBytesMax;
       return refused(nameable ? Answer::closed : Answer::notice, Reason::bad_subscription_id,
@@ -126,14 +127,17 @@ class Reading {
   Parsed read_close() {
     std::string sent;
     const auto sub = read_sub(sent);
-    if (!sub) return refused(Answer::notice, Reason::bad_subscription_id);
+    if (!sub) {
+      return refused(Answer::notice, sub_is_missing_ ? Reason::missing_element : Reason::bad_subscription_id);
+    }
     if (elements_.next()) return refused(Answer::notice, Reason::extra_element);
     if (!ended()) return refused(Answer::notice, Reason::message_not_json);
     return CloseMessage{*sub};
   }
 
   std::optional<SubId> read_sub(std::string& sent) {
-    if (!elements_.next()) return std::nullopt;
+    sub_is_missing_ = !elements_.next();
+    if (sub_is_missing_) return std::nullopt;
     const auto string = read_string(elements_.value());
     if (!string || string->form == EscapeForm::lone_surrogate) return std::nullopt;
     sub_is_string_ = true;
@@ -147,6 +151,7 @@ class Reading {
   Elements elements_;
   std::string_view text_;
   const MessageLimits& limits_;
+  bool sub_is_missing_ = false;
   bool sub_is_string_ = false;
 };
 

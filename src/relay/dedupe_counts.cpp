@@ -12,9 +12,13 @@ DedupeCounts::DedupeCounts(metrics::Registry& registry, std::size_t ids_max)
                            "Duplicates that are missing in event_dedupe.seen_count: too many were waiting "
                            "to be written.")) {}
 
-bool DedupeCounts::hit(const nostr::EventId& id, SystemTime at) {
+void DedupeCounts::hit(const nostr::EventId& id, SystemTime at) {
   const std::lock_guard lock(mutex_);
   add(id, 1, at);
+}
+
+bool DedupeCounts::is_half_full() {
+  const std::lock_guard lock(mutex_);
   return hits_.size() * 2 >= ids_max_;
 }
 

@@ -22,8 +22,9 @@ class DedupeCounts {
 
   explicit DedupeCounts(metrics::Registry& registry, std::size_t ids_max = kIdsMax);
 
-  // True: it is time to flush, half of the room is taken.
-  bool hit(const nostr::EventId& id, SystemTime at);
+  void hit(const nostr::EventId& id, SystemTime at);
+  // Time to flush.
+  [[nodiscard]] bool is_half_full();
 
   // Takes what has been counted, as the parameters of add_dedupe_hits; nothing when there is nothing.
   struct Counted {

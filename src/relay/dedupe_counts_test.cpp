@@ -65,12 +65,14 @@ TEST_F(DedupeCountsTest, WhatIsPutBackAddsToWhatCameMeanwhile) {
 
 TEST_F(DedupeCountsTest, AsksForAFlushAtHalfAndDropsNewIdsWhenFull) {
   DedupeCounts counts(registry, 4);
-  EXPECT_FALSE(counts.hit(id_of(1), start));
-  EXPECT_TRUE(counts.hit(id_of(2), start));
+  counts.hit(id_of(1), start);
+  EXPECT_FALSE(counts.is_half_full());
+  counts.hit(id_of(2), start);
+  EXPECT_TRUE(counts.is_half_full());
   counts.hit(id_of(3), start);
   counts.hit(id_of(4), start);
   EXPECT_EQ(dropped(), 0U);
-  EXPECT_TRUE(counts.hit(id_of(5), start));
+  counts.hit(id_of(5), start);
   EXPECT_EQ(dropped(), 1U);
   counts.hit(id_of(1), start);  // known ones are counted on
   EXPECT_EQ(dropped(), 1U);

@@ -44,20 +44,19 @@ nostr::Reason reason_of(const std::exception_ptr& failure) {
 
 }  // namespace
 
-Hub::Hub(const Executor& executor, HubOptions options, Reader& reader, pg::Pool& pool, pg::Listener& listener,
+Hub::Hub(const Executor& executor, HubOptions options, Reader& reader, pg::Listener& listener,
          TopicBook& topics, KnownIds& known, outbox::LogSignal& log, const Clock& clock,
          RelayMetrics& metrics)
     : executor_(executor),
-      options_(options),
+      options_(std::move(options)),
       reader_(reader),
-      pool_(pool),
       listener_(listener),
       topics_(topics),
       known_(known),
       log_(log),
       clock_(clock),
       metrics_(metrics),
-      cache_(options.cache),
+      cache_(options_.cache),
       wake_(executor),
       idle_(executor) {}
 
@@ -114,7 +113,7 @@ void Hub::run_task(Task<void> task) {
 bool Hub::answer_from_memory(Peer& peer, Subscription& subscription) {
   if (options_.policy != nostr::TopicPolicy::topics) return false;
   // Some that got their OK are not in memory yet: who asks for them must find them.
-  if (!batches_.empty()) return false;
+  if (!batches_.empty() || let_go_) return false;
   const auto now = seconds_of(clock_.now());
   ReadResult result;
   for (const auto& filter : subscription.filters) {
@@ -230,13 +229,23 @@ void Hub::read_ended(const SubscriberPtr& subscriber) {
 void Hub::count(SubscriberPtr subscriber, nostr::CountMessage request) {
   asio::post(executor_, [this, subscriber = std::move(subscriber), request = std::move(request)]() mutable {
     auto& peer = peer_of(subscriber);
-    if (peer.counts >= options_.reads_max) {
-      return refuse(peer, request.sub.text(), nostr::Reason::too_many_subscriptions);
+    if (peer.counts_wanted.size() >= options_.counts_waiting_max) {
+      return refuse(peer, request.sub.text(), nostr::Reason::rate_limited);
     }
-    ++peer.counts;
-    run_task(read_count(std::move(subscriber), std::move(request), peer.viewer));
+    peer.counts_wanted.push_back(std::move(request));
+    start_counts(peer);
   });
 }
+
+void Hub::start_counts(Peer& peer) {
+  while (peer.counts < options_.reads_max && !peer.counts_wanted.empty()) {
+    auto request = std::move(peer.counts_wanted.front());
+    peer.counts_wanted.pop_front();
+    ++peer.counts;
+    run_task(read_count(peer.subscriber, std::move(request), peer.viewer));
+  }
+}
+
 
 Task<void> Hub::read_count(SubscriberPtr subscriber, nostr::CountMessage request, Viewer viewer) {
   const auto began = clock_.steady();
@@ -259,6 +268,7 @@ Task<void> Hub::read_count(SubscriberPtr subscriber, nostr::CountMessage request
   } else {
     subscriber->deliver({text_frame(reply)});
   }
+  start_counts(*peer);
 }
 
 void Hub::close(SubscriberPtr subscriber, std::string sub) {

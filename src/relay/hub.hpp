@@ -8,7 +8,9 @@
 //
 // Everything happens on one executor; the methods that are marked so may be called from anywhere.
 //
-// Bounded: subscriptions and stored reads under way of a connection, events that wait for a stored read.
+// Bounded: subscriptions, stored reads under way and counts that wait of a connection, events that wait for
+// a stored read, batches of the writer that wait their turn. When those are too many they are let go, and
+// their rows are fetched like those of other relays.
 #pragma once
 
 #include <chrono>
@@ -25,6 +27,7 @@
 #include "net/websocket.hpp"
 #include "nostr/wire.hpp"
 #include "outbox/log_signal.hpp"
+#include "pg/connection.hpp"
 #include "pg/listener.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/metrics.hpp"
@@ -49,10 +52,14 @@ class Subscriber {
 using SubscriberPtr = std::shared_ptr<Subscriber>;
 
 struct HubOptions {
+  // For following the log: a connection of its own, so that slow queries don't hold live delivery back.
+  pg::ConnectOptions connect;
   nostr::TopicPolicy policy = nostr::TopicPolicy::topics;
   std::size_t subscriptions_max = 50;  // of a connection
   std::size_t reads_max = 4;           // of a connection, under way at once
-  std::size_t waiting_max = 5'000;     // events that wait for a stored read
+  std::size_t counts_waiting_max = 50;  // of a connection
+  std::size_t waiting_max = 5'000;      // events that wait for a stored read
+  std::size_t batches_max = 256;        // of the writer, while the log is being followed
   std::chrono::milliseconds query_timeout{5'000};
   std::chrono::milliseconds poll_every{500};
   CacheLimits cache;
@@ -60,8 +67,8 @@ struct HubOptions {
 
 class Hub final : public Service {
  public:
-  Hub(const Executor& executor, HubOptions options, Reader& reader, pg::Pool& pool, pg::Listener& listener,
-      TopicBook& topics, KnownIds& known, outbox::LogSignal& log, const Clock& clock, RelayMetrics& metrics);
+  Hub(const Executor& executor, HubOptions options, Reader& reader, pg::Listener& listener, TopicBook& topics,
+      KnownIds& known, outbox::LogSignal& log, const Clock& clock, RelayMetrics& metrics);
   ~Hub() override;
 
   // From anywhere, for one subscriber in the order of the calls.
@@ -98,6 +105,7 @@ class Hub final : public Service {
   Peer* find_peer(const Subscriber& subscriber);
   void open_now(const SubscriberPtr& subscriber, nostr::ReqMessage request);
   void start_reads(Peer& peer);
+  void start_counts(Peer& peer);
   void run_task(Task<void> task);
   bool answer_from_memory(Peer& peer, Subscription& subscription);
   void fill_cache(const Subscription& subscription);
@@ -118,12 +126,13 @@ class Hub final : public Service {
   Task<void> catch_up();
   Task<void> follow(nostr::Seq until);
   Task<bool> follow_once(nostr::Seq until);
+  void follow_row(const pg::Row& row, Frames& frames);
+  Task<void> connect(Deadline deadline);
   Task<void> notify_others();
 
   Executor executor_;
   HubOptions options_;
   Reader& reader_;
-  pg::Pool& pool_;
   pg::Listener& listener_;
   TopicBook& topics_;
   KnownIds& known_;
@@ -136,7 +145,9 @@ class Hub final : public Service {
   std::unordered_set<Subscription*> reading_;
 
   nostr::Seq head_;
+  std::unique_ptr<pg::Connection> connection_;
   std::deque<Batch> batches_;
+  bool let_go_ = false;  // batches whose rows have not been fetched yet
   bool busy_ = false;    // a catch_up is under way: batches wait their turn
   bool told_ = true;     // others may have written
   nostr::Seq own_head_;  // the last row of this relay's writer

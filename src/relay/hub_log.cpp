@@ -30,6 +30,14 @@ nostr::Seq seq_in(std::string_view payload) {
 void Hub::appended(const Appended& log, std::vector<LiveEventPtr> stored) {
   batches_.push_back({log, std::move(stored)});
   wake_.set();
+  if (batches_.size() > options_.batches_max) {
+    metrics_.live_batches_let_go.add(batches_.size());
+    own_head_ = std::max(own_head_, batches_.back().log.head);
+    batches_.clear();
+    let_go_ = true;
+    told_ = true;
+    return;
+  }
   if (busy_ || log.head_before > head_) return;
   while (!batches_.empty() && batches_.front().log.head_before <= head_) {
     const auto batch = std::move(batches_.front());
@@ -71,18 +79,16 @@ bool Hub::is_gone_later(const nostr::EventId& id) const {
 }
 
 void Hub::apply_stored(const LiveEventPtr& live, Frames& frames) {
-  if (!is_gone_later(live->event->id())) known_.add(live->event->id());
+  if (!let_go_ && !is_gone_later(live->event->id())) known_.add(live->event->id());
   cache_.add(live);
   dispatch(live, frames);
 }
 
 Task<void> Hub::start() {
   const auto deadline = Deadline::after(kLogReadMax);
-  {
-    const auto lease = co_await pool_.acquire(deadline);
-    const auto row = co_await lease->query(sql::kHead, {}, deadline);
-    head_ = std::max(head_, nostr::Seq{row.one().get<std::int64_t>(0)});
-  }
+  co_await connect(deadline);
+  const auto row = co_await connection_->query(sql::kHead, {}, deadline);
+  head_ = std::max(head_, nostr::Seq{row.one().get<std::int64_t>(0)});
   subscription_ = listener_.subscribe("cn_relay_outbox", [this](const pg::Wake& wake) {
     if (!wake.repoll && seq_in(wake.payload) <= head_) return;
     told_ = true;
@@ -122,6 +128,7 @@ Task<void> Hub::run() {
     }
   }
   subscription_ = {};
+  connection_.reset();
   idle_.reset();
   if (tasks_ > 0) co_await idle_.wait();
 }
@@ -129,7 +136,10 @@ Task<void> Hub::run() {
 Task<void> Hub::catch_up() {
   for (;;) {
     while (!batches_.empty()) {
-      if (batches_.front().log.head_before > head_) co_await follow(batches_.front().log.head_before);
+      if (const auto before = batches_.front().log.head_before; before > head_) {
+        co_await follow(before);
+        continue;  // the batches may have been let go meanwhile
+      }
       const auto batch = std::move(batches_.front());
       batches_.pop_front();
       apply(batch);
@@ -137,6 +147,8 @@ Task<void> Hub::catch_up() {
     if (!told_) co_return;
     told_ = false;
     co_await follow(kNoEnd);
+    if (told_) continue;
+    let_go_ = false;
     if (batches_.empty()) co_return;
   }
 }
@@ -150,20 +162,14 @@ Task<void> Hub::follow(nostr::Seq until) {
 
 Task<bool> Hub::follow_once(nostr::Seq until) {
   const auto deadline = Deadline::after(kLogReadMax);
-  const auto lease = co_await pool_.acquire(deadline);
+  co_await connect(deadline);
   pg::Params params(head_.value, until.value, kLogRowsMax);
-  const auto rows = co_await lease->query(sql::kFollowLog, std::move(params), deadline);
+  const auto rows = co_await connection_->query(sql::kFollowLog, std::move(params), deadline);
   Frames frames;
   for (const auto& row : rows) {
     const nostr::Seq seq{row.get<std::int64_t>("seq")};
     if (seq <= head_) continue;
-    if (row.get<std::string_view>("op") == "delete") {
-      apply_gone({nostr::EventId::from_hex(row.get<std::string_view>("event_id")).value(),
-                  row.get<std::int64_t>("created_at")});
-    } else if (row.get<std::optional<std::int64_t>>("ingested_seq") == seq.value) {
-      apply_stored(read_event(row), frames);
-      metrics_.live_lag_seconds.observe(row.get<double>("age"));
-    }
+    follow_row(row, frames);
     head_ = seq;
   }
   metrics_.log_head.set(static_cast<double>(head_.value));
@@ -171,14 +177,39 @@ Task<bool> Hub::follow_once(nostr::Seq until) {
   co_return rows.size() == static_cast<std::size_t>(kLogRowsMax);
 }
 
+// Anybody may write to the log by SQL. A row that can't be understood is passed over: everything after it
+// would wait for ever.
+void Hub::follow_row(const pg::Row& row, Frames& frames) {
+  const auto seq = row.get<std::int64_t>("seq");
+  try {
+    if (row.get<std::string_view>("op") == "delete") {
+      apply_gone({nostr::EventId::from_hex(row.get<std::string_view>("event_id")).value(),
+                  row.get<std::int64_t>("created_at")});
+    } else if (row.get<std::optional<std::int64_t>>("ingested_seq") == seq) {
+      apply_stored(read_event(row), frames);
+      metrics_.live_lag_seconds.observe(row.get<double>("age"));
+    }
+  } catch (const std::exception& error) {
+    metrics_.live_unreadable.add();
+    log::error("live", "a row of the log can't be read and is not delivered",
+               {{"seq", seq}, {"error", error.what()}});
+  }
+}
+
+Task<void> Hub::connect(Deadline deadline) {
+  if (connection_ && connection_->usable()) co_return;
+  connection_.reset();
+  connection_ = co_await pg::Connection::connect(options_.connect, deadline);
+}
+
 // After the commit, from another connection than the writer's, once for all that came meanwhile.
 Task<void> Hub::notify_others() {
   if (notified_ >= own_head_) co_return;
   const auto head = own_head_;
   const auto deadline = Deadline::after(kLogReadMax);
-  const auto lease = co_await pool_.acquire(deadline);
+  co_await connect(deadline);
   pg::Params params(std::to_string(head.value));
-  co_await lease->query(sql::kNotifyOutbox, std::move(params), deadline);
+  co_await connection_->query(sql::kNotifyOutbox, std::move(params), deadline);
   notified_ = head;
 }
 

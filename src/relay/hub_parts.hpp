@@ -30,6 +30,7 @@ struct Hub::Peer {
   Viewer viewer;
   std::map<std::string, std::shared_ptr<Subscription>, std::less<>> subscriptions;
   std::deque<std::shared_ptr<Subscription>> wanted;  // stored reads that wait for their turn
+  std::deque<nostr::CountMessage> counts_wanted;
   std::size_t reads = 0;
   std::size_t counts = 0;
 };

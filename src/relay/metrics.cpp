@@ -29,6 +29,11 @@ RelayMetrics::RelayMetrics(metrics::Registry& r)
                                    metrics::seconds_buckets())),
       live_delivered(
           r.counter("todoke_live_delivered_total", "Events handed to a subscription as they came.")),
+      live_batches_let_go(r.counter("todoke_live_batches_let_go_total",
+                                    "Batches that waited too long for live delivery and were fetched from "
+                                    "the log instead.")),
+      live_unreadable(r.counter("todoke_live_unreadable_total",
+                                "Rows of the log that could not be read and were not delivered.")),
       lock_wait_seconds(r.histogram("todoke_log_lock_wait_seconds", "Waiting for the lock of the log.",
                                     metrics::seconds_buckets())),
       query_seconds(r.histogram("todoke_query_seconds", "From a REQ or COUNT to its last stored event.",

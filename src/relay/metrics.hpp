@@ -20,6 +20,8 @@ struct RelayMetrics {
   metrics::Counter& dedupe_hits;                // todoke_dedupe_hits_total
   metrics::Histogram& live_lag_seconds;         // todoke_live_lag_seconds
   metrics::Counter& live_delivered;             // todoke_live_delivered_total
+  metrics::Counter& live_batches_let_go;        // todoke_live_batches_let_go_total
+  metrics::Counter& live_unreadable;            // todoke_live_unreadable_total
   metrics::Histogram& lock_wait_seconds;        // todoke_log_lock_wait_seconds
   metrics::Histogram& query_seconds;            // todoke_query_seconds
   metrics::Counter& queries_from_memory;        // todoke_query_memory_total

@@ -1,5 +1,7 @@
 #include "relay/read_plan.hpp"
 
+#include <algorithm>
+
 #include "nostr/tag_keys.hpp"
 
 namespace todoke::relay {
@@ -18,14 +20,22 @@ bool matches_nothing(const Filter& filter) {
   return filter.since && filter.until && *filter.since > *filter.until;
 }
 
-// The tag with the fewest values, other than `t`.
-const nostr::TagFilter* narrowest_tag(const Filter& filter) {
-  const nostr::TagFilter* best = nullptr;
+// The tags other than `t`, those with few values first.
+std::vector<const nostr::TagFilter*> narrow_tags_first(const Filter& filter) {
+  std::vector<const nostr::TagFilter*> tags;
   for (const auto& tag : filter.tags) {
-    if (tag.letter == 't') continue;
-    if (best == nullptr || tag.values.values().size() < best->values.values().size()) best = &tag;
+    if (tag.letter != 't') tags.push_back(&tag);
   }
-  return best;
+  std::stable_sort(tags.begin(), tags.end(), [](const auto* a, const auto* b) {
+    return a->values.values().size() < b->values.values().size();
+  });
+  return tags;
+}
+
+Way way_by_tag(Path path, char letter, const nostr::SortedSet<std::string>& values) {
+  Way way{path, letter};
+  for (const auto& value : values.values()) way.values.push_back(nostr::tag_value_key(value));
+  return way;
 }
 
 bool few(std::size_t a, std::size_t b) {
@@ -51,30 +61,41 @@ Path path_without_tags(const Filter& filter) {
 ReadPlan plan_read(const Filter& filter, TopicPolicy policy) {
   ReadPlan plan;
   if (matches_nothing(filter)) return plan;
-  plan.by_links = policy == TopicPolicy::topics && filter.tag('t') != nullptr;
+  const auto* topics = filter.tag('t');
+  plan.by_links = policy == TopicPolicy::topics && topics != nullptr;
   if (filter.ids) {
-    plan.path = Path::ids;
+    plan.ways.push_back({Path::ids});
     return plan;
   }
-  if (const auto* tag = narrowest_tag(filter)) {
-    plan.path = Path::tag;
-    plan.letter = tag->letter;
-    for (const auto& value : tag->values.values()) plan.values.push_back(nostr::tag_value_key(value));
-    return plan;
+  const auto tags = narrow_tags_first(filter);
+  plan.links_decide = plan.by_links && tags.empty();
+  for (const auto* tag : tags) plan.ways.push_back(way_by_tag(Path::tag, tag->letter, tag->values));
+  if (topics != nullptr && !plan.by_links) plan.ways.push_back(way_by_tag(Path::t, 't', *topics));
+  if (plan.ways.size() >= kWaysMax) plan.ways.resize(kWaysMax - 1);
+  Way other;
+  if (plan.by_links) {
+    other = {path_by_topic(filter, topics->values().size()), 't', topics->values()};
+  } else {
+    other.path = path_without_tags(filter);
   }
-  if (const auto* topics = filter.tag('t')) {
-    if (policy == TopicPolicy::topics) {
-      plan.values = topics->values();
-      plan.path = path_by_topic(filter, plan.values.size());
-      plan.links_decide = true;
-    } else {
-      plan.path = Path::t;
-      for (const auto& value : topics->values()) plan.values.push_back(nostr::tag_value_key(value));
-    }
-    return plan;
+  // An author's events are few. Kinds and times without a topic are broad: not worth a try beside a tag.
+  const bool by_few_authors = other.path == Path::topic_author || other.path == Path::author_kind;
+  if (by_few_authors) {
+    plan.ways.insert(plan.ways.begin(), std::move(other));
+  } else if (plan.ways.empty() || plan.by_links || other.path == Path::author) {
+    plan.ways.push_back(std::move(other));
   }
-  plan.path = path_without_tags(filter);
   return plan;
+}
+
+void WayChoice::advanced(double seconds, std::size_t rows) {
+  const auto way = next();
+  const auto pace = seconds / static_cast<double>(std::max<std::size_t>(rows, 1));
+  if (tried_ < ways_) ++tried_;
+  if (pace > best_seconds_) {
+    best_ = way;
+    best_seconds_ = pace;
+  }
 }
 
 }  // namespace todoke::relay

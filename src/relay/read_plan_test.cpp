@@ -18,6 +18,8 @@ namespace {
 using nostr::Filter;
 using nostr::TopicPolicy;
 using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
 
 const std::string kHexA(64, 'a');
 const std::string kHexB(64, 'b');
@@ -26,8 +28,17 @@ ReadPlan plan(const std::string& filter, TopicPolicy policy = TopicPolicy::topic
   return plan_read(nostr::parse_filter(filter, {}).value(), policy);
 }
 
+std::vector<Path> paths_of(const std::string& filter, TopicPolicy policy = TopicPolicy::topics) {
+  std::vector<Path> paths;
+  for (const auto& way : plan(filter, policy).ways) paths.push_back(way.path);
+  return paths;
+}
+
+// The one way that there is.
 Path path_of(const std::string& filter, TopicPolicy policy = TopicPolicy::topics) {
-  return plan(filter, policy).path;
+  const auto paths = paths_of(filter, policy);
+  if (paths.size() != 1) throw std::logic_error(std::to_string(paths.size()) + " ways");
+  return paths.front();
 }
 
 std::string topic_filter(const std::string& more = "") {
@@ -51,10 +62,10 @@ TEST(ReadPlan, AFilterThatNothingCanPassReadsNothing) {
   for (const auto* filter : {R"({"ids":[]})", R"({"authors":[]})", R"({"kinds":[]})", R"({"#t":[]})",
                              R"({"#e":[],"kinds":[1]})", R"({"since":2,"until":1})"}) {
     for (const auto policy : {TopicPolicy::topics, TopicPolicy::open}) {
-      EXPECT_EQ(path_of(filter, policy), Path::nothing) << filter;
+      EXPECT_THAT(paths_of(filter, policy), IsEmpty()) << filter;
     }
   }
-  EXPECT_NE(path_of(R"({"since":1,"until":1})", TopicPolicy::open), Path::nothing) << "both are inclusive";
+  EXPECT_THAT(paths_of(R"({"since":1,"until":1})", TopicPolicy::open), Not(IsEmpty())) << "both are inclusive";
 }
 
 TEST(ReadPlan, IdsWinOverEverythingElse) {
@@ -62,26 +73,71 @@ TEST(ReadPlan, IdsWinOverEverythingElse) {
             Path::ids);
 }
 
-TEST(ReadPlan, TheTagWithTheFewestValuesWinsOverTheTopic) {
-  const auto found = plan(topic_filter(R"(,"#e":[")" + kHexA + R"(",")" + kHexB + R"("],"#d":["x"])"));
-  EXPECT_EQ(found.path, Path::tag);
-  EXPECT_EQ(found.letter, 'd');
-  EXPECT_THAT(found.values, ElementsAre("x"));
+TEST(ReadPlan, TagsAreTriedBeforeTheTopicThoseWithFewValuesFirst) {
+  const auto found = plan(topic_filter(R"(,"#e":[")" + kHexA + R"(",")" + kHexB + R"("],"#k":["1"])"));
+  ASSERT_EQ(found.ways.size(), 3U);
+  EXPECT_EQ(found.ways[0].path, Path::tag);
+  EXPECT_EQ(found.ways[0].letter, 'k');
+  EXPECT_THAT(found.ways[0].values, ElementsAre("1"));
+  EXPECT_EQ(found.ways[1].letter, 'e');
+  EXPECT_EQ(found.ways[2].path, Path::topic);
+  EXPECT_THAT(found.ways[2].values, ElementsAre(kTopicA));
   EXPECT_FALSE(found.links_decide);
+}
+
+TEST(ReadPlan, AFewAuthorsAreTriedBeforeTags) {
+  const auto author = R"(,"authors":[")" + kHexA + R"("],"kinds":[30023],"#d":["x"])";
+  EXPECT_THAT(paths_of(topic_filter(author)), ElementsAre(Path::topic_author, Path::tag));
+  EXPECT_THAT(paths_of(topic_filter(author), TopicPolicy::open),
+              ElementsAre(Path::author_kind, Path::tag, Path::t));
+  EXPECT_THAT(paths_of(R"({"#d":["x"],"authors":)" + hex_list(kPairsMax + 1) + "}", TopicPolicy::open),
+              ElementsAre(Path::tag, Path::author))
+      << "many authors are no better than a tag";
+}
+
+TEST(ReadPlan, KindsAndTimesAreNotTriedBesideATag) {
+  EXPECT_THAT(paths_of(R"({"#e":[")" + kHexA + R"("],"kinds":[1],"since":1})", TopicPolicy::open),
+              ElementsAre(Path::tag));
+}
+
+TEST(ReadPlan, NoMoreWaysThanTheLimitAreTried) {
+  const auto paths = paths_of(topic_filter(R"(,"#a":["1"],"#b":["1"],"#c":["1"],"#d":["1"],"#f":["1"])"));
+  EXPECT_EQ(paths.size(), kWaysMax);
+  EXPECT_EQ(paths.back(), Path::topic) << "the topic is always among them";
+}
+
+TEST(WayChoice, TriesEachForAPageAndKeepsTheOneThatGetsFurther) {
+  WayChoice choice(3);
+  EXPECT_EQ(choice.next(), 0U);
+  choice.advanced(10, 100);
+  EXPECT_EQ(choice.next(), 1U);
+  choice.advanced(300, 1'000);
+  EXPECT_EQ(choice.next(), 2U);
+  choice.advanced(200, 1'000);
+  EXPECT_EQ(choice.next(), 1U);
+  choice.advanced(0, 1'000);
+  EXPECT_EQ(choice.next(), 1U) << "a dense page does not start the search again";
+}
+
+TEST(WayChoice, OfOneWayIsThatWay) {
+  WayChoice choice(1);
+  EXPECT_EQ(choice.next(), 0U);
+  choice.advanced(0, 0);
+  EXPECT_EQ(choice.next(), 0U);
 }
 
 TEST(ReadPlan, ATagIsLookedUpByTheKeysOfTheIndex) {
   const std::string long_value(1'000, 'x');
-  EXPECT_THAT(plan(R"({"#d":[")" + long_value + R"("]})").values,
+  EXPECT_THAT(plan(R"({"#d":[")" + long_value + R"("]})").ways.front().values,
               ElementsAre(nostr::tag_value_key(long_value)));
-  EXPECT_THAT(plan(R"({"#t":[")" + long_value + R"("]})", TopicPolicy::open).values,
+  EXPECT_THAT(plan(R"({"#t":[")" + long_value + R"("]})", TopicPolicy::open).ways.front().values,
               ElementsAre(nostr::tag_value_key(long_value)));
 }
 
 TEST(ReadPlan, ATopicIsNarrowedByAuthorsThenByKinds) {
   const auto alone = plan(topic_filter());
-  EXPECT_EQ(alone.path, Path::topic);
-  EXPECT_THAT(alone.values, ElementsAre(kTopicA));
+  EXPECT_EQ(alone.ways.front().path, Path::topic);
+  EXPECT_THAT(alone.ways.front().values, ElementsAre(kTopicA));
   EXPECT_TRUE(alone.links_decide);
   EXPECT_EQ(path_of(topic_filter(R"(,"kinds":[1])")), Path::topic_kind);
   EXPECT_EQ(path_of(topic_filter(R"(,"authors":[")" + kHexA + R"("])")), Path::topic_author);
@@ -105,8 +161,9 @@ TEST(ReadPlan, LongListsAreNotLookedUpPairByPair) {
 
 TEST(ReadPlan, InAPlainRelayTopicsAreTagsLikeOthers) {
   const auto found = plan(topic_filter(R"(,"kinds":[1])"), TopicPolicy::open);
-  EXPECT_EQ(found.path, Path::t);
-  EXPECT_THAT(found.values, ElementsAre(kTopicA));
+  ASSERT_EQ(found.ways.size(), 1U);
+  EXPECT_EQ(found.ways.front().path, Path::t);
+  EXPECT_THAT(found.ways.front().values, ElementsAre(kTopicA));
   EXPECT_FALSE(found.links_decide) << "an event without a topic is linked to one that no tag of it names";
 }
 

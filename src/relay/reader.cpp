@@ -53,22 +53,22 @@ struct PageQuery {
   pg::Params params;
 };
 
-PageQuery page_query(const Filter& filter, const ReadPlan& plan, const Cursor& cursor, std::size_t rows) {
+PageQuery page_query(const Filter& filter, const Way& way, const Cursor& cursor, std::size_t rows) {
   const auto oldest = filter.since.value_or(std::numeric_limits<std::int64_t>::min());
   pg::Params params(cursor.created_at, cursor.id, oldest, static_cast<std::int64_t>(rows));
-  switch (plan.path) {
+  switch (way.path) {
     case Path::topic:
     case Path::topic_kind:
     case Path::topic_author:
-      params.add(plan.values).add(kinds_of(filter)).add(authors_of(filter));
-      if (plan.path == Path::topic_kind) return {sql::kKeysByTopicKind, std::move(params)};
-      if (plan.path == Path::topic_author) return {sql::kKeysByTopicAuthor, std::move(params)};
+      params.add(way.values).add(kinds_of(filter)).add(authors_of(filter));
+      if (way.path == Path::topic_kind) return {sql::kKeysByTopicKind, std::move(params)};
+      if (way.path == Path::topic_author) return {sql::kKeysByTopicAuthor, std::move(params)};
       return {sql::kKeysByTopic, std::move(params)};
     case Path::tag:
-      params.add(std::string(1, plan.letter)).add(plan.values);
+      params.add(std::string(1, way.letter)).add(way.values);
       return {sql::kKeysByTag, std::move(params)};
     case Path::t:
-      params.add(plan.values);
+      params.add(way.values);
       return {sql::kKeysByT, std::move(params)};
     case Path::author:
       params.add(authors_of(filter).value());
@@ -81,7 +81,6 @@ PageQuery page_query(const Filter& filter, const ReadPlan& plan, const Cursor& c
       return {sql::kKeysByKind, std::move(params)};
     case Path::time:
       return {sql::kKeysByTime, std::move(params)};
-    case Path::nothing:
     case Path::ids:
       break;
   }
@@ -96,47 +95,39 @@ class FilterRead {
       : connection_(connection),
         filter_(filter),
         plan_(std::move(plan)),
+        choice_(plan_.ways.size()),
+        cursor_{filter.until.value_or(std::numeric_limits<std::int64_t>::max()), ""},
         viewer_(viewer),
         now_(now),
         head_(head) {}
 
   // Adds up to `limit` events to `found`, newest first; true: there are more.
   Task<bool> newest(std::size_t limit, std::vector<LiveEventPtr>& found, Deadline deadline) {
-    if (plan_.path == Path::ids) co_return co_await by_ids(limit, found, deadline);
+    if (is_by_ids()) co_return co_await by_ids(limit, found, deadline);
     const auto first = found.size();
-    Cursor cursor{filter_.until.value_or(std::numeric_limits<std::int64_t>::max()), ""};
     auto rows = std::clamp(limit + 1, kPageRowsMin, kPageRowsMax);
-    for (;;) {
-      auto query = page_query(filter_, plan_, cursor, rows);
-      const auto keys = co_await connection_.query(query.statement, std::move(query.params), deadline);
-      co_await take_page(keys, found, deadline);
+    for (bool more = true; more; rows = kPageRowsMax) {
+      more = co_await next_page(rows, found, deadline);
       if (found.size() - first > limit) {
         found.resize(first + limit);
         co_return true;
       }
-      if (keys.size() < rows) co_return false;
-      cursor = cursor_after(keys);
-      rows = kPageRowsMax;
     }
+    co_return false;
   }
 
   // Adds the ids of all that pass.
   Task<void> all(std::unordered_set<nostr::EventId>& ids, Deadline deadline) {
     std::vector<LiveEventPtr> found;
-    if (plan_.path == Path::ids) {
+    if (is_by_ids()) {
       co_await by_ids(filter_.ids->values().size(), found, deadline);
       for (const auto& live : found) ids.insert(live->event->id());
       co_return;
     }
-    Cursor cursor{filter_.until.value_or(std::numeric_limits<std::int64_t>::max()), ""};
-    for (;;) {
-      auto query = page_query(filter_, plan_, cursor, kPageRowsMax);
-      const auto keys = co_await connection_.query(query.statement, std::move(query.params), deadline);
-      co_await take_page(keys, found, deadline);
+    for (bool more = true; more;) {
+      more = co_await next_page(kPageRowsMax, found, deadline);
       for (const auto& live : found) ids.insert(live->event->id());
       found.clear();
-      if (keys.size() < kPageRowsMax) co_return;
-      cursor = cursor_after(keys);
     }
   }
 
@@ -187,9 +178,20 @@ class FilterRead {
     co_return more;
   }
 
-  static Cursor cursor_after(const pg::Result& keys) {
+  [[nodiscard]] bool is_by_ids() const { return plan_.ways.front().path == Path::ids; }
+
+  // Adds what passes of the next page of candidates; false: it was the last.
+  Task<bool> next_page(std::size_t rows, std::vector<LiveEventPtr>& found, Deadline deadline) {
+    auto query = page_query(filter_, plan_.ways[choice_.next()], cursor_, rows);
+    const auto keys = co_await connection_.query(query.statement, std::move(query.params), deadline);
+    co_await take_page(keys, found, deadline);
+    if (keys.size() < rows) co_return false;
+    // From its first row: where the cursor stood, nothing may have been for years.
+    const auto newest = keys[0].get<std::int64_t>(0);
     const auto last = keys[keys.size() - 1];
-    return {last.get<std::int64_t>(0), last.get<std::string>(1)};
+    cursor_ = {last.get<std::int64_t>(0), last.get<std::string>(1)};
+    choice_.advanced(static_cast<double>(newest) - static_cast<double>(cursor_.created_at), rows);
+    co_return true;
   }
 
   // Fetches the events of a page and adds those that pass, in the order of the page.
@@ -231,6 +233,8 @@ class FilterRead {
   pg::Connection& connection_;
   const Filter& filter_;
   ReadPlan plan_;
+  WayChoice choice_;
+  Cursor cursor_;
   Viewer viewer_;
   std::chrono::sys_seconds now_;
   nostr::Seq head_;
@@ -321,7 +325,7 @@ Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer,
     const auto& filter = filters[i];
     auto plan = plan_read(filter, policy_);
     const auto limit = limit_of(filter);
-    if (plan.path == Path::nothing) continue;
+    if (plan.ways.empty()) continue;
     FilterRead read(*lease, filter, std::move(plan), viewer, now, result.head);
     if (filter.search) {
       const bool more = co_await read.ranked(ranked[i], limit, result.events, deadline);
@@ -363,11 +367,11 @@ Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer vie
   const auto& first = filters.front();
   if (filters.size() == 1) {
     const auto plan = plan_read(first, policy_);
-    if (plan.path == Path::nothing) co_return 0;
+    if (plan.ways.empty()) co_return 0;
     if (plan.links_decide && !first.seq_after) {
       pg::Params params(first.since.value_or(std::numeric_limits<std::int64_t>::min()),
                         first.until.value_or(std::numeric_limits<std::int64_t>::max()), viewer.authenticated,
-                        plan.values);
+                        plan.ways.front().values);
       params.add(kinds_of(first)).add(authors_of(first));
       const auto rows = co_await lease->query(sql::kCountByTopic, std::move(params), deadline);
       co_return static_cast<std::uint64_t>(rows.one().get<std::int64_t>(0));
@@ -378,7 +382,7 @@ Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer vie
   std::unordered_set<nostr::EventId> ids;
   for (const auto& filter : filters) {
     auto plan = plan_read(filter, policy_);
-    if (plan.path == Path::nothing) continue;
+    if (plan.ways.empty()) continue;
     FilterRead read(*lease, filter, std::move(plan), viewer, now, head);
     co_await read.all(ids, deadline);
   }
@@ -392,8 +396,7 @@ Task<ReadResult> Reader::recent(const std::string& topic, std::size_t events_max
   ReadResult result;
   result.head = co_await head_of(*lease, deadline);
   ReadPlan plan;
-  plan.path = Path::topic;
-  plan.values = {topic};
+  plan.ways.push_back({Path::topic, 't', {topic}});
   const Viewer everything{true};
   FilterRead read(*lease, filter, std::move(plan), everything, std::chrono::sys_seconds::min(), result.head);
   result.more = co_await read.newest(events_max, result.events, deadline);

@@ -88,8 +88,10 @@ ReadLimits read_limits_from(const Config& config) {
   return limits;
 }
 
-HubOptions hub_options_from(const Config& config, nostr::TopicPolicy policy) {
+HubOptions hub_options_from(const Config& config, nostr::TopicPolicy policy, pg::ConnectOptions database) {
   HubOptions options;
+  options.connect = std::move(database);
+  options.connect.application_name = "todoke live";
   options.policy = policy;
   options.subscriptions_max = size_of(config.get(keys::kSubscriptionsMax));
   options.query_timeout = config.get(keys::kQueryTimeout);
@@ -153,7 +155,7 @@ class Relay {
         duplicates_(parts.metrics),
         topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
         reader_(parts.pool, parts.clock, rules_.policy, read_limits_from(parts.config), parts.search.get()),
-        hub_(parts.executor, hub_options_from(parts.config, rules_.policy), reader_, parts.pool,
+        hub_(parts.executor, hub_options_from(parts.config, rules_.policy, parts.database), reader_,
              parts.listener, topics_, known_, parts.log, parts.clock, metrics_),
         writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
                 duplicates_,
@@ -205,6 +207,7 @@ class Relay {
 
   void check_auth() {
     const std::lock_guard lock(mutex_);
+    std::erase_if(sessions_, [](const auto& weak) { return weak.expired(); });
     for (const auto& weak : sessions_) {
       if (const auto session = weak.lock()) session->check_auth();
     }
@@ -221,7 +224,6 @@ class Relay {
   void remember(const std::shared_ptr<Session>& session) {
     if (!services_.auth.required) return;
     const std::lock_guard lock(mutex_);
-    std::erase_if(sessions_, [](const auto& weak) { return weak.expired(); });
     sessions_.push_back(session);
   }
 

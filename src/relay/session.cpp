@@ -118,7 +118,7 @@ void Session::end(std::string_view why) {
 }
 
 // To a client CLOSED means that nothing is open by that name; so also a refused REQ ends the subscription
-// whose place it would have taken.
+// whose place it would have taken, and a refused COUNT one of the same name.
 void Session::end_subscription(const std::string& sub, Reason reason) {
   services_.hub.close(self(), sub);
   send(nostr::closed_message(sub, text_of(reason)));
@@ -224,7 +224,7 @@ std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filt
   const auto topics = services_.topics.topics();
   for (const auto& filter : filters) {
     const auto* asked = filter.tag('t');
-    if (asked == nullptr) return Reason::t_required;
+    if (asked == nullptr || asked->values().empty()) return Reason::t_required;
     for (const auto& topic : asked->values()) {
       if (!topics->is_enabled(topic)) return Reason::topic_not_enabled;
     }

@@ -176,8 +176,23 @@ Task<void> Writer::commit(std::vector<Incoming> batch) {
     } else {
       fail(part);
       parts.pop_back();
+      if (!refuses_data(failure)) fail_overdue();
     }
   }
+}
+
+// What has waited as long as a batch that failed would only wait for its own failure.
+void Writer::fail_overdue() {
+  std::vector<Incoming> overdue;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto oldest = clock_.steady() - options_.patience;
+    while (!queue_.empty() && queue_.front().queued_at <= oldest) {
+      overdue.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+    }
+  }
+  fail(overdue);
 }
 
 Task<bool> Writer::mend(std::exception_ptr failure, const std::vector<Incoming>& batch) {
@@ -238,7 +253,7 @@ Task<void> Writer::keep_house_now() {
     return true;
   };
   const bool partitions = due(partitions_at_, kPartitionsEvery);
-  const bool flush = due(flush_at_, kFlushEvery);
+  const bool flush = due(flush_at_, kFlushEvery) || duplicates_.is_half_full();
   const bool sweep = due(sweep_at_, kSweepEvery);
   if (!partitions && !flush && !sweep) co_return;
   if (!connection_ || !connection_->usable()) co_await connect();

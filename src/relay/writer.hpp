@@ -70,6 +70,7 @@ class Writer final : public Service {
 
  private:
   Task<void> connect();
+  void fail_overdue();
   std::vector<Incoming> next_batch();
   // Commits all of it, in parts if the database refuses the whole.
   Task<void> commit(std::vector<Incoming> batch);

@@ -56,7 +56,11 @@ TEST_F(Topic, ARunningRelayTakesATopicAsSoonAsItIsEnabledAndNoLonger) {
   const auto shown = topic({"show", "Bitcoin"}).out;
   EXPECT_THAT(shown, HasSubstr("enabled     yes, as the operator decided (pinned)"));
   EXPECT_THAT(shown, HasSubstr("events      1\n"));
-  EXPECT_THAT(topic({"list"}).out, HasSubstr(kBitcoin));
+  EXPECT_THAT(topic({"list"}).out, HasSubstr(std::string(kBitcoin) + "  Bitcoin\n"));
+  EXPECT_THAT(topic({"show", kBitcoin}).out, HasSubstr("name        Bitcoin\n"));
+  const auto mistyped = topic({"enable", "kukuri:zzz"});
+  EXPECT_EQ(mistyped.code, 1);
+  EXPECT_THAT(mistyped.err, HasSubstr("kukuri:zzz: no topic id"));
 
   ASSERT_EQ(client.request("s", R"({"#t":[")" + std::string(kBitcoin) + R"("]})").closed, "");
   EXPECT_EQ(topic({"disable", "Bitcoin"}).code, 0);

@@ -114,7 +114,8 @@ class Dice {
   }
   std::vector<std::string> t_values() {
     std::vector<std::string> list;
-    for (std::size_t i = below(20) == 0 ? 0 : 1 + below(2); i > 0; --i) {
+    // With topics an empty list is refused.
+    for (std::size_t i = open_ && below(20) == 0 ? 0 : 1 + below(2); i > 0; --i) {
       list.push_back(open_ && below(3) == 0 ? one_of(values_) : one_of(topics_));
     }
     return list;

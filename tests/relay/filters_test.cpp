@@ -440,5 +440,36 @@ TEST_F(FilterTextsTest, QueryThatTakesTooLongIsClosed) {
   EXPECT_EQ(there.stored(kGlobal).closed, "");
 }
 
+// More of each than fit into the first page of candidates, so that another index is tried.
+TEST_P(FiltersTest, RareAndCommonValuesTogetherFindTheSameByEveryIndex) {
+  const auto rare = topic('1');
+  enable_topic(rig, rare);
+  std::vector<Event> events;
+  std::vector<Event> wanted;
+  for (int i = 0; i < 120; ++i) {
+    const bool is_rare = i % 24 == 0;
+    const bool is_tagged = i % 3 != 1;
+    Tags tags{{"t", "kukuri:global"}};
+    if (is_rare) tags.push_back({"t", rare});
+    if (is_tagged) tags.push_back({"k", "1"});
+    tags.push_back({"l", "en"});
+    events.push_back(note(i % 2 == 0 ? alice : bob, std::to_string(i), tags, 1, kTime + i / 2));
+    if (is_rare && is_tagged) wanted.push_back(events.back());
+  }
+  store_all(events);
+  const auto expected = hexes_of(newest_first(wanted));
+  ASSERT_EQ(expected.size(), 5U);
+  const auto by_topic = fmt::format(R"({{"#t":["{}"],"#k":["1"],"#l":["en"]}})", rare);
+  EXPECT_EQ(client.stored(by_topic).ids, expected);
+  EXPECT_EQ(count(by_topic), "5");
+  const auto limited = fmt::format(R"({{"#t":["{}"],"#l":["en"],"#k":["1"],"limit":4}})", rare);
+  const auto newest = client.stored(limited);
+  EXPECT_EQ(newest.ids, Ids(expected.begin(), expected.begin() + 4));
+  EXPECT_EQ(client.stored(fmt::format(R"({{"#t":["{}"],"#l":["en"],"authors":["{}"],"limit":1}})", rare,
+                                      hex_of(alice)))
+                .ids,
+            Ids({expected.front()}));
+}
+
 }  // namespace
 }  // namespace todoke::test

@@ -1,4 +1,8 @@
 // What arrives while a subscription is open: everything that matches, once, in order, on every relay.
+#include <signal.h>
+
+#include <cerrno>
+#include <cstring>
 #include <set>
 #include <thread>
 
@@ -305,6 +309,62 @@ TEST_F(TwoRelaysTest, RelayThatWasAwayServesWhatCameMeanwhile) {
   const auto next = global_note(alice, "next");
   store_at(at_a, next);
   EXPECT_EQ(back.live("s"), next.json());
+}
+
+TEST_P(LiveTest, CountsThatComeTogetherAreAllAnswered) {
+  store(global_note(alice, "one"));
+  for (int i = 0; i < 30; ++i) client.send(fmt::format(R"(["COUNT","c{}",{}])", i, kGlobal));
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_EQ(client.receive(fmt::format(R"(["COUNT","c{}",)", i)),
+              fmt::format(R"(["COUNT","c{}",{{"count":1}}])", i));
+  }
+  // Beyond what may wait: each gets an answer all the same.
+  for (int i = 0; i < 200; ++i) client.send(fmt::format(R"(["COUNT","d{}",{}])", i, kGlobal));
+  int answers = 0;
+  for (; answers < 200; ++answers) {
+    const auto answer = client.receive();
+    if (answer.starts_with(R"(["CLOSED")")) {
+      EXPECT_THAT(answer, HasSubstr("rate-limited: slow down"));
+    } else {
+      EXPECT_THAT(answer, HasSubstr(R"({"count":1})"));
+    }
+  }
+  EXPECT_THAT(client.drain(), IsEmpty());
+}
+
+TEST_P(LiveTest, ARowOfTheLogThatNobodyCanReadIsPassedOver) {
+  subscriber.request("s", kGlobal);
+  rig.sql(
+      "INSERT INTO cn_relay.events_outbox (op, event_id, topic_id, kind, created_at, ingested_at) "
+      "VALUES ('delete', 'no id', 'kukuri:global', 1, 1, now())");
+  const auto event = global_note(alice, "after it");
+  store(event);
+  EXPECT_EQ(live_until(subscriber, "s", event), hexes_of({event}));
+  EXPECT_TRUE(rig.await_metric("todoke_live_unreadable_total", 1));
+}
+
+// The connection that follows the log is stopped in the middle; more is stored meanwhile than may wait.
+TEST_P(LiveTest, WhatWasLetGoWhileTheLogCouldNotBeReadArrivesOnceAndInOrder) {
+  subscriber.request("s", kGlobal);
+  const auto pid = static_cast<pid_t>(std::stol(
+      rig.value("SELECT pid FROM pg_stat_activity WHERE application_name = 'todoke live' AND datname = "
+                "current_database()")));
+  ASSERT_EQ(kill(pid, SIGSTOP), 0) << std::strerror(errno);
+  // Somebody else's row, which has to be fetched before anything that comes after it.
+  rig.sql(
+      "INSERT INTO cn_relay.events_outbox (op, event_id, topic_id, kind, created_at, ingested_at) "
+      "VALUES ('delete', repeat('a', 64), 'kukuri:global', 1, 1, now())");
+  std::vector<Event> events;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (rig.metric("todoke_live_batches_let_go_total") == 0 && std::chrono::steady_clock::now() < deadline) {
+    for (int i = 0; i < 100; ++i) {
+      events.push_back(global_note(alice, std::to_string(events.size())));
+      store(events.back());
+    }
+  }
+  ASSERT_EQ(kill(pid, SIGCONT), 0);
+  EXPECT_GT(rig.metric("todoke_live_batches_let_go_total"), 0);
+  EXPECT_EQ(live_until(subscriber, "s", events.back()), hexes_of(events));
 }
 
 }  // namespace

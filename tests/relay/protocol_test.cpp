@@ -43,13 +43,13 @@ TEST_F(ProtocolTest, WhatNobodyUnderstandsGetsANoticeAndTheConnectionLivesOn) {
       {R"(["NEG-OPEN","a",{},"00"])", "invalid: unknown message type"},
       {std::string(40, '[') + std::string(40, ']'), "invalid: message too deep"},
       {"[\"" + std::string(128 * 1024, 'x') + "\"]", "invalid: message too long"},
-      {R"(["CLOSE"])", "invalid: subscription id must be 1 to 64 characters"},
+      {R"(["CLOSE"])", "invalid: missing message element"},
       {R"(["CLOSE",""])", "invalid: subscription id must be 1 to 64 characters"},
       {R"(["CLOSE","a","b"])", "invalid: too many message elements"},
-      {R"(["REQ"])", "invalid: subscription id must be 1 to 64 characters"},
+      {R"(["REQ"])", "invalid: missing message element"},
       {R"(["REQ",5,{}])", "invalid: subscription id must be 1 to 64 characters"},
       {R"(["REQ",null])", "invalid: subscription id must be 1 to 64 characters"},
-      {R"(["COUNT"])", "invalid: subscription id must be 1 to 64 characters"},
+      {R"(["COUNT"])", "invalid: missing message element"},
   };
   for (const auto& [message, text] : cases) {
     EXPECT_EQ(answer_to(message), fmt::format(R"(["NOTICE","{}"])", text)) << message.substr(0, 60);

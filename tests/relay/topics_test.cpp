@@ -59,6 +59,7 @@ TEST_F(TopicPolicyTest, EveryFilterNeedsATopic) {
   EXPECT_EQ(client.stored(R"({"kinds":[1],"limit":1})").closed, "invalid: #t required");
   EXPECT_EQ(client.stored(std::string(kGlobal) + R"(,{"kinds":[1]})").closed, "invalid: #t required");
   EXPECT_EQ(client.count("c", "{}"), R"(["CLOSED","c","invalid: #t required"])");
+  EXPECT_EQ(client.stored(R"({"#t":[]})").closed, "invalid: #t required");
 }
 
 TEST_F(TopicPolicyTest, TopicsOfUsersAndReservedOnesAreTopics) {
