@@ -1,0 +1,101 @@
+#include "queue/decision.hpp"
+
+#include <gtest/gtest.h>
+
+namespace todoke::queue {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = Outcome::Kind;
+
+const Policy kPolicy{.attempts_max = 3, .retry = RetryTable({5s, 10s, 20s})};
+
+TEST(NextStep, AnOpenOrMissingLedgerLetsTheRowBeSent) {
+  EXPECT_EQ(next_step({.ledger = LedgerState::open}, kPolicy, true), Step::try_it);
+  EXPECT_EQ(next_step({.ledger = LedgerState::missing}, kPolicy, true), Step::try_it);
+}
+
+TEST(NextStep, ASettledOrForeignLedgerIsFollowedWithoutASend) {
+  for (const bool lapsed : {false, true}) {
+    EXPECT_EQ(next_step({.lapsed = lapsed, .ledger = LedgerState::succeeded}, kPolicy, true),
+              Step::follow_ledger);
+    EXPECT_EQ(next_step({.lapsed = lapsed, .ledger = LedgerState::conflicting}, kPolicy, true),
+              Step::follow_ledger);
+  }
+}
+
+TEST(NextStep, AFailedLedgerMeansRequeuedForAPendingRowAndSettledForALapsedOne) {
+  EXPECT_EQ(next_step({.ledger = LedgerState::failed}, kPolicy, true), Step::try_it);
+  EXPECT_EQ(next_step({.lapsed = true, .ledger = LedgerState::failed}, kPolicy, true), Step::follow_ledger);
+}
+
+TEST(NextStep, ARowInDoubtIsLookedUpFirstWhereThatIsPossible) {
+  EXPECT_EQ(next_step({.in_doubt = true}, kPolicy, true), Step::look_up_then_try);
+  EXPECT_EQ(next_step({.in_doubt = true}, kPolicy, false), Step::try_it);
+}
+
+TEST(NextStep, WithoutATryLeftNothingIsSent) {
+  EXPECT_EQ(next_step({.attempts = 3}, kPolicy, true), Step::give_up);
+  EXPECT_EQ(next_step({.attempts = 3, .in_doubt = true}, kPolicy, true), Step::look_up_then_give_up);
+  EXPECT_EQ(next_step({.attempts = 3, .in_doubt = true}, kPolicy, false), Step::give_up);
+  EXPECT_EQ(next_step({.attempts = 9}, kPolicy, true), Step::give_up);
+}
+
+TEST(Judge, SuccessSettlesBothAndEndsTheDoubt) {
+  const auto verdict = judge({.attempts = 2, .in_doubt = true}, {.kind = Kind::done}, kPolicy, 0.5);
+  EXPECT_EQ(verdict, (Verdict{RowStatus::succeeded, 2, false, std::nullopt, LedgerWrite::succeeded}));
+}
+
+TEST(Judge, AFirstTimeSuccessCountsNoAttempt) {
+  EXPECT_EQ(judge({}, {.kind = Kind::done}, kPolicy, 0).attempts, 0);
+}
+
+TEST(Judge, ATransientFailureWaitsByTheTable) {
+  EXPECT_EQ(judge({}, {}, kPolicy, 0), (Verdict{RowStatus::failed, 1, false, 5s, LedgerWrite::none}));
+  EXPECT_EQ(judge({.attempts = 1}, {}, kPolicy, 1),
+            (Verdict{RowStatus::failed, 2, false, 12s, LedgerWrite::none}));
+}
+
+TEST(Judge, TheLastFailureIsCountedAndAborts) {
+  EXPECT_EQ(judge({.attempts = 2}, {}, kPolicy, 0),
+            (Verdict{RowStatus::aborted, 3, false, std::nullopt, LedgerWrite::failed}));
+}
+
+TEST(Judge, AFailureThatDoesNotCountNeverAborts) {
+  EXPECT_EQ(judge({.attempts = 2}, {.counts = false}, kPolicy, 0),
+            (Verdict{RowStatus::failed, 2, false, 10s, LedgerWrite::none}));
+  EXPECT_EQ(judge({}, {.counts = false}, kPolicy, 0),
+            (Verdict{RowStatus::failed, 0, false, 5s, LedgerWrite::none}));
+}
+
+TEST(Judge, APermanentFailureAbortsAtOnce) {
+  EXPECT_EQ(judge({}, {.kind = Kind::permanent}, kPolicy, 0),
+            (Verdict{RowStatus::aborted, 1, false, std::nullopt, LedgerWrite::failed}));
+}
+
+TEST(Judge, WhatWasRefusedBeforeASendCountsNoAttempt) {
+  EXPECT_EQ(judge({}, {.kind = Kind::permanent, .was_tried = false}, kPolicy, 0),
+            (Verdict{RowStatus::aborted, 0, false, std::nullopt, LedgerWrite::failed}));
+}
+
+TEST(Judge, GivingUpAfterALapsedLeaseKeepsTheCountWithinTheBudget) {
+  const RowState row{.attempts = 3, .in_doubt = true, .lapsed = true};
+  EXPECT_EQ(judge(row, {.kind = Kind::permanent, .was_tried = false}, kPolicy, 0),
+            (Verdict{RowStatus::aborted, 3, true, std::nullopt, LedgerWrite::failed}));
+}
+
+TEST(Judge, DoubtStaysUntilTheOtherSideHasSpoken) {
+  EXPECT_TRUE(judge({}, {.in_doubt = true}, kPolicy, 0).in_doubt);
+  EXPECT_TRUE(judge({.in_doubt = true}, {}, kPolicy, 0).in_doubt);
+  EXPECT_FALSE(judge({.in_doubt = true}, {.doubt_ended = true}, kPolicy, 0).in_doubt);
+  EXPECT_TRUE(judge({.in_doubt = true}, {.in_doubt = true, .doubt_ended = true}, kPolicy, 0).in_doubt);
+  EXPECT_TRUE(judge({.in_doubt = true}, {.kind = Kind::permanent}, kPolicy, 0).in_doubt);
+}
+
+TEST(Judge, ALongerPauseThatWasAskedForIsKept) {
+  EXPECT_EQ(judge({}, {.retry_after = 60s}, kPolicy, 0).delay, 60s);
+  EXPECT_EQ(judge({}, {.retry_after = 1s}, kPolicy, 0).delay, 5s);
+}
+
+}  // namespace
+}  // namespace todoke::queue
