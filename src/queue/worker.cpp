@@ -1,0 +1,301 @@
+#include "queue/worker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace todoke::queue {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kRetryFirst = 50ms;
+constexpr std::chrono::milliseconds kRetryMost = 2s;
+// More than anybody sends a broker at once; bounds what a wrong setting costs.
+constexpr std::size_t kLanesMax = 4'096;
+
+double millis(SteadyTime::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+int level(Breaker::State state) {
+  switch (state) {
+    case Breaker::State::closed:
+      return 0;
+    case Breaker::State::ramping:
+      return 1;
+    case Breaker::State::probing:
+      return 2;
+    case Breaker::State::open:
+      return 3;
+  }
+  return 0;
+}
+
+}  // namespace
+
+class Worker::JobHold final : public Hold {
+ public:
+  JobHold(const Worker& worker, const Job& job) : worker_(worker), job_(job) {}
+  [[nodiscard]] bool allows(std::chrono::milliseconds needed) const override {
+    return !job_.lost && worker_.lease_.allows(job_.leased_from, worker_.clock_.steady(), needed);
+  }
+
+ private:
+  const Worker& worker_;
+  const Job& job_;
+};
+
+Worker::Worker(Executor executor, WorkerOptions options, Port& port, Handler& handler, const Clock& clock,
+               WorkerMetrics metrics)
+    : executor_(std::move(executor)),
+      options_(std::move(options)),
+      lease_(options_.lease),
+      port_(port),
+      handler_(handler),
+      clock_(clock),
+      metrics_(metrics),
+      breaker_(options_.breaker),
+      wake_(executor_),
+      lanes_wake_(executor_),
+      settle_wake_(executor_),
+      heartbeat_wake_(executor_),
+      house_wake_(executor_),
+      ended_(executor_) {}
+
+Worker::~Worker() = default;
+
+Task<void> Worker::start() {
+  co_return;
+}
+
+void Worker::stop() {
+  stopping_ = true;
+  for (auto* signal : {&wake_, &lanes_wake_, &settle_wake_, &heartbeat_wake_, &house_wake_, &ended_}) {
+    signal->set();
+  }
+}
+
+void Worker::set_concurrency(std::size_t concurrency) {
+  options_.concurrency = std::min(concurrency, kLanesMax);
+  launch_lanes();
+  lanes_wake_.set();
+}
+
+void Worker::set_lease(std::chrono::milliseconds lease) {
+  lease_ = LeaseClock(lease);
+  heartbeat_wake_.set();
+}
+
+void Worker::launch(Task<void> loop) {
+  ++loops_;
+  spawn(executor_, std::move(loop), [this](const std::exception_ptr& failure) {
+    if (failure) log::error("worker", "a loop of the worker died", {{"error", describe(failure)}});
+    --loops_;
+    ended_.set();
+  });
+}
+
+void Worker::launch_lanes() {
+  if (stopping_) return;
+  if (lanes_.size() < options_.concurrency) lanes_.resize(options_.concurrency);
+  for (std::size_t index = 0; index < options_.concurrency; ++index) {
+    if (lanes_[index]) continue;
+    lanes_[index] = true;
+    launch(lane(index));
+  }
+}
+
+Task<void> Worker::run() {
+  set_concurrency(options_.concurrency);
+  launch(claim_loop());
+  launch(settle_loop());
+  // Rows are kept until the last one is settled: these two end after the others.
+  constexpr std::size_t kKeepingLoops = 2;
+  launch(heartbeat_loop());
+  launch(house_loop());
+  while (loops_ > kKeepingLoops || !stopping_) {
+    ended_.reset();
+    co_await ended_.wait();
+  }
+  draining_ended_ = true;
+  heartbeat_wake_.set();
+  house_wake_.set();
+  while (loops_ > 0) {
+    ended_.reset();
+    co_await ended_.wait();
+  }
+}
+
+Task<void> Worker::claim_loop() {
+  Backoff backoff(kRetryFirst, kRetryMost);
+  while (!stopping_) {
+    wake_.reset();
+    std::exception_ptr failure;
+    bool more = false;
+    try {
+      more = co_await claim_some();
+      backoff.reset();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (!buffer_.empty()) lanes_wake_.set();
+    if (failure) {
+      log::warning("worker", "rows could not be claimed, trying again", {{"error", describe(failure)}});
+      co_await sleep_for(backoff.next());
+    } else if (!more && !stopping_) {
+      co_await wake_.wait_for(idle_wait());
+    }
+  }
+  give_back_buffer();
+}
+
+// True: there may be more for which there is room.
+Task<bool> Worker::claim_some() {
+  const auto began = clock_.steady();
+  if (began >= take_over_at_ && buffer_.size() < 2 * options_.batch) {
+    take_over_at_ = began + options_.take_over_every;
+    auto lapsed = co_await port_.take_over(lease_.lease(), options_.batch);
+    metrics_.lease_expired.add(lapsed.size());
+    for (const auto& job : lapsed) job->leased_from = began;
+    deliver(std::move(lapsed), true);
+  }
+  if (room() == 0 || stopping_) co_return false;
+  co_await port_.promote_due(options_.batch);
+  const auto asked = clock_.steady();
+  const auto most = room();
+  if (most == 0 || stopping_) co_return false;
+  auto jobs = co_await port_.claim(most);
+  metrics_.claim_ms.observe(millis(clock_.steady() - asked));
+  metrics_.claimed.add(jobs.size());
+  for (const auto& job : jobs) job->leased_from = asked;
+  has_more_ = jobs.size() == most;
+  deliver(std::move(jobs), false);
+  co_return has_more_&& room() > 0;
+}
+
+std::size_t Worker::room() {
+  if (unsettled_.size() >= kUnsettledMax) return 0;
+  const auto allowed = breaker_.allowed(clock_.steady(), options_.concurrency);
+  show_breaker();
+  if (breaker_.state() != Breaker::State::closed) {
+    const auto taken = in_flight_ + buffer_.size();
+    return taken < allowed ? allowed - taken : 0;
+  }
+  // Half a batch is left to the lanes while the next one is on its way.
+  return buffer_.size() * 2 > options_.batch ? 0 : options_.batch - buffer_.size();
+}
+
+std::chrono::milliseconds Worker::idle_wait() const {
+  if (breaker_.state() != Breaker::State::open) return options_.poll_every;
+  const auto until = std::chrono::ceil<std::chrono::milliseconds>(breaker_.probe_at() - clock_.steady());
+  return std::clamp(until, 1ms, options_.poll_every);
+}
+
+void Worker::deliver(Jobs jobs, bool first) {
+  for (auto& job : jobs) {
+    held_[job->ticket.id.value] = job;
+    if (first) {
+      buffer_.push_front(std::move(job));
+    } else {
+      buffer_.push_back(std::move(job));
+    }
+  }
+  if (!jobs.empty()) lanes_wake_.set();
+}
+
+bool Worker::can_start() {
+  return !buffer_.empty() && in_flight_ < breaker_.allowed(clock_.steady(), options_.concurrency);
+}
+
+Task<void> Worker::lane(std::size_t index) {
+  while (!stopping_ && index < options_.concurrency) {
+    if (!can_start()) {
+      lanes_wake_.reset();
+      co_await lanes_wake_.wait();
+      continue;
+    }
+    auto job = std::move(buffer_.front());
+    buffer_.pop_front();
+    if (has_more_ && buffer_.size() * 2 <= options_.batch) wake_.set();
+    co_await process(std::move(job));
+  }
+  lanes_[index] = false;
+}
+
+Task<void> Worker::process(JobPtr job) {
+  ++in_flight_;
+  std::exception_ptr failure;
+  Handler::Ended ended;
+  const JobHold hold(*this, *job);
+  try {
+    ended = co_await handler_.handle(*job, hold);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  --in_flight_;
+  // A job is waiting and the breaker may let it go now.
+  if (!buffer_.empty()) lanes_wake_.set();
+  if (failure) {
+    // Its lease lapses, and whoever takes it over finds it in doubt.
+    log::error("worker", "a job was dropped, its lease will lapse",
+               {{"id", job->ticket.id.value}, {"error", describe(failure)}});
+    held_.erase(job->ticket.id.value);
+    co_return;
+  }
+  conclude(job, ended);
+}
+
+void Worker::conclude(const JobPtr& job, Handler::Ended ended) {
+  bool counts = true;
+  if (ended.reach) {
+    auto ruling = breaker_.ended(job->ticket.id, *ended.reach, clock_.steady(), options_.concurrency);
+    counts = ruling.counts;
+    if (!ruling.refunds.empty()) refund(std::move(ruling.refunds));
+    show_breaker();
+    if (breaker_.state() == Breaker::State::open) give_back_buffer();
+  }
+  const bool given_back = ended.then == Handler::Ended::Then::give_back;
+  if (!given_back) handler_.conclude(*job, counts);
+  let_go(job, given_back);
+  if (breaker_.state() != Breaker::State::closed) wake_.set();
+}
+
+// Those that wait for the settle loop are concluded anew; the others are settled, and get their attempts
+// back.
+void Worker::refund(std::map<JobId, int> refunds) {
+  for (auto& waiting : unsettled_) {
+    const auto found = refunds.find(waiting.job->ticket.id);
+    if (waiting.give_back || found == refunds.end()) continue;
+    handler_.conclude(*waiting.job, false);
+    if (--found->second == 0) refunds.erase(found);
+  }
+  for (const auto& [id, tries] : refunds) refunds_[id] += tries;
+  settle_wake_.set();
+}
+
+void Worker::give_back_buffer() {
+  for (auto& job : std::exchange(buffer_, {})) let_go(std::move(job), true);
+}
+
+void Worker::let_go(JobPtr job, bool give_back) {
+  unsettled_.push_back({std::move(job), give_back});
+  settle_wake_.set();
+}
+
+void Worker::show_breaker() {
+  const auto state = breaker_.state();
+  if (state == breaker_shown_) return;
+  metrics_.breaker.set(level(state));
+  if (state == Breaker::State::open && breaker_shown_ == Breaker::State::closed) {
+    log::warning("worker",
+                 "the breaker has opened: nobody answers, nothing is claimed until a probe gets through",
+                 {{"worker", options_.name}});
+  } else if (state == Breaker::State::closed) {
+    log::info("worker", "the breaker has closed", {{"worker", options_.name}});
+  }
+  breaker_shown_ = state;
+}
+
+}  // namespace todoke::queue

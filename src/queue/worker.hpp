@@ -1,0 +1,147 @@
+// Takes rows from a table and has them worked on: any number of workers, in any number of processes.
+//
+//   claim loop --buffer--> lanes (concurrency) --unsettled--> settle loop
+//   heartbeat loop: all rows held, one statement      house loop: archive
+//
+// Woken by wake() and looks by itself every `poll_every`. Rows are settled in batches of what has gathered
+// while the last settling was under way; a settling that fails is repeated without doing the work again. At
+// stop() rows that were not begun are given back, and what is under way is finished and settled.
+//
+// Bounded: rows claimed ahead (batch), rows taken over (batch a second), rows not yet settled (kUnsettledMax:
+// beyond it nothing is claimed), rows in one settling (kSettleMost).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/backoff.hpp"
+#include "base/clock.hpp"
+#include "base/metrics.hpp"
+#include "base/service.hpp"
+#include "queue/lease_clock.hpp"
+#include "queue/port.hpp"
+
+namespace todoke::queue {
+
+struct WorkerOptions {
+  std::string name = "worker";
+  std::size_t concurrency = 4;
+  std::size_t batch = 32;
+  std::chrono::milliseconds poll_every{500};
+  std::chrono::milliseconds lease{120'000};
+  std::chrono::milliseconds take_over_every{1'000};
+  std::chrono::milliseconds archive_every{60'000};
+  // A row that is settled may make another one claimable (order between rows).
+  bool claims_after_settling = false;
+  BreakerOptions breaker = {};
+};
+
+struct WorkerMetrics {
+  metrics::Counter& claimed;
+  metrics::Counter& lease_expired;
+  metrics::Counter& fenced;
+  metrics::Histogram& claim_ms;
+  metrics::Histogram& commit_ms;
+  metrics::Gauge& breaker;  // 0 closed, 1 ramping, 2 probing, 3 open
+};
+
+class Worker final : public Service {
+ public:
+  // Room for four of the largest batches that make a statement cheaper.
+  static constexpr std::size_t kUnsettledMax = 4'096;
+  static constexpr std::size_t kSettleMost = 1'024;
+
+  // Everything outlives the worker.
+  Worker(Executor executor, WorkerOptions options, Port& port, Handler& handler, const Clock& clock,
+         WorkerMetrics metrics);
+  ~Worker() override;
+
+  [[nodiscard]] std::string_view name() const override { return options_.name; }
+  [[nodiscard]] bool essential() const override { return false; }
+  Task<void> start() override;
+  Task<void> run() override;
+  void stop() override;
+
+  // There may be rows. On the worker's executor; wake_from_anywhere() on any thread.
+  void wake() { wake_.set(); }
+  void wake_from_anywhere() { wake_.set_from_anywhere(); }
+
+  // While it runs, on its executor.
+  void set_concurrency(std::size_t concurrency);
+  void set_lease(std::chrono::milliseconds lease);
+
+  [[nodiscard]] std::size_t held() const { return held_.size(); }
+  [[nodiscard]] Breaker::State breaker() const { return breaker_.state(); }
+
+ private:
+  struct Unsettled {
+    JobPtr job;
+    bool give_back = false;
+  };
+  class JobHold;
+
+  void launch(Task<void> loop);
+  void launch_lanes();
+  Task<void> claim_loop();
+  Task<bool> claim_some();
+  [[nodiscard]] std::size_t room();
+  [[nodiscard]] std::chrono::milliseconds idle_wait() const;
+  void deliver(Jobs jobs, bool first);
+
+  Task<void> lane(std::size_t index);
+  [[nodiscard]] bool can_start();
+  Task<void> process(JobPtr job);
+  void conclude(const JobPtr& job, Handler::Ended ended);
+  void refund(std::map<JobId, int> refunds);
+  void give_back_buffer();
+  void let_go(JobPtr job, bool give_back);
+
+  Task<void> settle_loop();
+  Task<void> settle(std::vector<Unsettled> batch);
+  Task<bool> settle_once(const Jobs& settled, const Jobs& given_back);
+  Task<void> settle_one_by_one(const Jobs& settled, const Jobs& given_back);
+  Task<void> pay_refunds();
+  [[nodiscard]] bool is_drained() const;
+
+  Task<void> heartbeat_loop();
+  Task<void> beat();
+  Task<void> house_loop();
+  void show_breaker();
+
+  Executor executor_;
+  WorkerOptions options_;
+  LeaseClock lease_;
+  Port& port_;
+  Handler& handler_;
+  const Clock& clock_;
+  WorkerMetrics metrics_;
+  Breaker breaker_;
+  Breaker::State breaker_shown_ = Breaker::State::closed;
+
+  std::unordered_map<std::int64_t, JobPtr> held_;  // by id: claimed and not yet let go
+  std::deque<JobPtr> buffer_;                      // claimed, not begun
+  std::deque<Unsettled> unsettled_;
+  std::map<JobId, int> refunds_;
+  std::size_t in_flight_ = 0;
+  std::vector<bool> lanes_;  // which are there
+  SteadyTime take_over_at_{};
+  bool has_more_ = true;  // the last claim got all that it asked for
+  bool stopping_ = false;
+  bool draining_ended_ = false;
+
+  Signal wake_;
+  Signal lanes_wake_;
+  Signal settle_wake_;
+  Signal heartbeat_wake_;
+  Signal house_wake_;
+  Signal ended_;  // a loop or a lane
+  std::size_t loops_ = 0;
+};
+
+}  // namespace todoke::queue
