@@ -280,7 +280,7 @@ inline constexpr Key<std::int64_t> kReqsPerMinute{{
     .name = "limits.reqs_per_minute",
     .type = KeyType::integer,
     .fallback = "60",
-    .meaning = "REQs and COUNTs of a client.",
+    .meaning = "REQs, COUNTs and AUTHs of a client.",
     .min = 1,
     .max = 100'000'000,
 }};
