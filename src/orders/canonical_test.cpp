@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orders/exec_result_json.hpp"
 #include "orders/order_parse.hpp"
 
 namespace todoke::orders {
@@ -44,15 +45,22 @@ TEST(Canonical, TheVectorsInTheDocumentationHold) {
   const auto blocks = blocks_of(TODOKE_DOCS "/orders.md");
   std::size_t vectors = 0;
   for (std::size_t i = 0; i + 2 < blocks.size(); ++i) {
-    if (blocks[i].kind != "json body") continue;
+    if (blocks[i].kind != "json body" && blocks[i].kind != "json result") continue;
     ASSERT_EQ(blocks[i + 1].kind, "text canonical");
     ASSERT_EQ(blocks[i + 2].kind, "text digest");
-    const auto order = parsed(blocks[i].text);
-    EXPECT_EQ(canonical_json(order), blocks[i + 1].text);
-    EXPECT_EQ(request_digest(order), blocks[i + 2].text);
+    if (blocks[i].kind == "json body") {
+      const auto order = parsed(blocks[i].text);
+      EXPECT_EQ(canonical_json(order), blocks[i + 1].text);
+      EXPECT_EQ(request_digest(order), blocks[i + 2].text);
+    } else {
+      const auto result = parse_exec_result(blocks[i].text);
+      ASSERT_TRUE(result) << result.error().text();
+      EXPECT_EQ(canonical_json(*result), blocks[i + 1].text);
+      EXPECT_EQ(result_digest(*result), blocks[i + 2].text);
+    }
     ++vectors;
   }
-  EXPECT_GE(vectors, 6U);
+  EXPECT_GE(vectors, 7U);
 }
 
 TEST(Canonical, EveryFieldButKeyAndTraceChangesTheDigest) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include <boost/multiprecision/cpp_int.hpp>
+#include <fmt/format.h>
 
 namespace todoke::orders {
 namespace {
@@ -112,7 +113,7 @@ Decimal Decimal::of(bool negative, std::string digits, std::size_t scale) {
   return decimal;
 }
 
-Expected<Decimal> Decimal::parse(std::string_view text) {
+Expected<Decimal> Decimal::parse(std::string_view text, std::size_t whole_max, std::size_t fraction_max) {
   const auto number = read_number(text);
   if (!number) return refuse("is no JSON number");
   std::string digits(number->whole);
@@ -127,11 +128,11 @@ Expected<Decimal> Decimal::parse(std::string_view text) {
   const auto scale = static_cast<std::int64_t>(number->fraction.size()) - number->exponent -
                      static_cast<std::int64_t>(trailing);
   const auto whole = static_cast<std::int64_t>(digits.size()) - scale;
-  if (whole > static_cast<std::int64_t>(kWholeDigitsMax)) {
-    return refuse("has more than 20 digits before the point");
+  if (whole > static_cast<std::int64_t>(whole_max)) {
+    return refuse(fmt::format("has more than {} digits before the point", whole_max));
   }
-  if (scale > static_cast<std::int64_t>(kFractionDigitsMax)) {
-    return refuse("has more than 18 digits after the point");
+  if (scale > static_cast<std::int64_t>(fraction_max)) {
+    return refuse(fmt::format("has more than {} digits after the point", fraction_max));
   }
   if (scale < 0) digits.append(static_cast<std::size_t>(-scale), '0');
   return of(number->negative, std::move(digits), static_cast<std::size_t>(std::max<std::int64_t>(scale, 0)));

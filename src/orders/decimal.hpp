@@ -25,7 +25,11 @@ class Decimal {
 
   // A number by the grammar of JSON, exponent included. The limits are those of the value: `1.000` and
   // `0.001e3` have no digit after the point.
-  static Expected<Decimal> parse(std::string_view number);
+  static Expected<Decimal> parse(std::string_view number) {
+    return parse(number, kWholeDigitsMax, kFractionDigitsMax);
+  }
+  // With limits of one's own, for what was computed here.
+  static Expected<Decimal> parse(std::string_view number, std::size_t whole_max, std::size_t fraction_max);
 
   // Without exponent: -12.5, 0, 0.001.
   [[nodiscard]] std::string text() const;

@@ -23,7 +23,4 @@ Checked<Order> parse_order(std::string_view json);
 // 8 to 64 printable ASCII characters without space.
 bool is_idempotency_key(std::string_view key);
 
-// A date and time with its offset (RFC 3339), such as 2025-08-24T12:34:56.789+09:00.
-bool is_timestamp(std::string_view text);
-
 }  // namespace todoke::orders
