@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto order = parse_order(text);
   if (!order) {
-    require(!order.error().field.empty() && !order.error().message.empty());
+    require(!order.error().message.empty());  // the field can be empty: a member may have that name
     return 0;
   }
   const auto again = parse_order(stored_json(*order));

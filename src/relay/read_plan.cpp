@@ -26,8 +26,9 @@ std::vector<const nostr::TagFilter*> narrow_tags_first(const Filter& filter) {
   for (const auto& tag : filter.tags) {
     if (tag.letter != 't') tags.push_back(&tag);
   }
-  std::stable_sort(tags.begin(), tags.end(), [](const auto* a, const auto* b) {
-    return a->values.values().size() < b->values.values().size();
+  std::sort(tags.begin(), tags.end(), [](const auto* a, const auto* b) {
+    const auto values = [](const auto* tag) { return tag->values.values().size(); };
+    return values(a) != values(b) ? values(a) < values(b) : a->letter < b->letter;
   });
   return tags;
 }
