@@ -133,5 +133,30 @@ TEST_F(Killed, ADatabaseThatIsKilledCostsNoEventAndNoRestartOfTheRelay) {
   }
 }
 
+// The postmaster and all that it has started.
+std::vector<pid_t> with_children(pid_t pid) {
+  std::vector<pid_t> all{pid};
+  std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+  for (pid_t child = 0; file >> child;) all.push_back(child);
+  return all;
+}
+
+TEST_F(Killed, ADatabaseThatHangsLeavesNoEventWithoutAnAnswer) {
+  RelayProcess relay(folder.path());
+  const auto stopped = with_children(postmaster());
+  ASSERT_GT(stopped.size(), 1U);
+  for (const auto pid : stopped) ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  // Many batches: each by itself would wait as long as the first.
+  Load load(relay.public_address(), 10, 200);
+  const auto outcome = load.finish();
+  for (const auto pid : stopped) EXPECT_EQ(::kill(pid, SIGCONT), 0);
+  EXPECT_EQ(outcome.unanswered, 0U);
+  EXPECT_THAT(outcome.odd, IsEmpty());
+  EXPECT_EQ(outcome.refused.size(), 2'000U);
+  accepted = outcome.accepted;
+  expect_serves(relay);
+  expect_all_there();
+}
+
 }  // namespace
 }  // namespace todoke::test
