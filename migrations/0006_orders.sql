@@ -159,7 +159,7 @@ DECLARE
   parent text;
   child text;
 BEGIN
-  PERFORM pg_advisory_xact_lock(128021775215463);
+  PERFORM pg_advisory_xact_lock(128021775215466);
   FOR month IN
     SELECT generate_series(date_trunc('month', now() AT TIME ZONE 'UTC'),
                            date_trunc('month', until AT TIME ZONE 'UTC'), interval '1 month')
