@@ -186,15 +186,16 @@ Task<void> Intake::take(Tickets batch) {
     } catch (...) {
       failure = std::current_exception();
     }
-    if (!failure) {
-      parts.pop_back();
-    } else if (refuses_data(failure) && part.size() > 1) {
+    if (failure && refuses_data(failure) && part.size() > 1) {
       const auto half = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
       Tickets second(half, part.end());
       part.erase(half, part.end());
       // The first half stays the first to be taken: posts of one key keep their order.
       parts.insert(parts.end() - 1, std::move(second));
-    } else if (mend(failure, part)) {
+      continue;
+    }
+    const bool again = failure && mend(failure, part);
+    if (again) {
       co_await sleep_for(backoff.next());
     } else {
       parts.pop_back();
