@@ -129,6 +129,18 @@ CREATE TABLE orders.workers (
   seen_at timestamptz NOT NULL DEFAULT now()
 );
 
+-- The book of the paper broker: what it has executed, so that it can be asked, also after a crash of its worker.
+CREATE TABLE orders.paper_book (
+  broker_id text COLLATE "C" PRIMARY KEY,
+  order_ref text NOT NULL,
+  outcome text COLLATE "C" NOT NULL CHECK (outcome IN ('filled', 'partial', 'unfilled', 'rejected')),
+  px text COLLATE "C" NOT NULL,
+  qty text COLLATE "C" NOT NULL,
+  executed_at timestamptz NOT NULL DEFAULT now(),
+  copies integer NOT NULL DEFAULT 1
+);
+COMMENT ON COLUMN orders.paper_book.copies IS 'How often an order of this id has come; one was executed.';
+
 -- Finished outbox rows. A key may come again after its ledger row has gone, so nothing is unique here.
 CREATE TABLE orders.outbox_orders_archive (
   archived_at timestamptz NOT NULL DEFAULT now(),

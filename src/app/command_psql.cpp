@@ -51,6 +51,10 @@ int run(const Arguments& arguments) {
                     data_folder(config).string()));
   }
   setenv("PGAPPNAME", "todoke psql", 0);
+  // So that the orders' tables need no schema in front; what the caller has set comes later and wins.
+  const char* own = std::getenv("PGOPTIONS");
+  const auto search = fmt::format("-c search_path=\"$user\",public,orders {}", own == nullptr ? "" : own);
+  setenv("PGOPTIONS", search.c_str(), 1);
   std::vector<std::string> words{"psql", "--dbname", without_password(database.url)};
   words.insert(words.end(), arguments.words.begin(), arguments.words.end());
   std::vector<char*> argv;
@@ -66,8 +70,9 @@ const Registration kRegistered(Command{
     .name = "psql",
     .summary = "open a shell on the database in use, embedded or not",
     .synopsis = "[--data_dir DIR] [--config FILE] [ARGUMENT OF psql…]",
-    .details = "todoke psql -c 'select 1'. Keys of the configuration (--data_dir, --config, --database.url) "
-               "come first;\neverything after them is passed on to psql.",
+    .details =
+        "todoke psql -c 'select 1'. Keys of the configuration (--data_dir, --config, --database.url) "
+        "come first;\neverything after them is passed on to psql. The search path names the schema orders.",
     .passes_arguments_on = true,
     .run = run,
 });

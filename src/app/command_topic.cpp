@@ -37,7 +37,8 @@ TopicId id_by(const Config& config, const std::string& text, TopicMapping mappin
   if (auto id = TopicId::from(text, config.get(relay::keys::kReserved))) return *id;
   if (text.starts_with("kukuri:")) {
     throw UserError(fmt::format(
-        "{}: no topic id: kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex> or one of topics.reserved", text));
+        "{}: no topic id: kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex> or one of topics.reserved",
+        text));
   }
   auto id = nostr::topic_id_of_name(config.get(relay::keys::kNetworkId), text, mapping);
   if (!id) throw UserError(fmt::format("{}: {}", text, id.error().message));

@@ -1,18 +1,30 @@
 #include "app/command.hpp"
 #include "app/node.hpp"
 #include "app/role.hpp"
+#include "orders/worker_config.hpp"
 
 namespace todoke::app {
 namespace {
 
+// Everything in one process includes the one who sends the orders.
+Config config_of_up(const Arguments& arguments) {
+  auto config = load_config(arguments);
+  if (config.is_default(orders::keys::kEnabled.spec.name)) {
+    config.set_flag(orders::keys::kEnabled.spec.name, "true");
+  }
+  return config;
+}
+
 int up(const Arguments& arguments) {
-  return run_node(load_config(arguments), {.roles = all_roles(), .banner = true});
+  const auto read = [&arguments] { return config_of_up(arguments); };
+  return run_node(read(), {.roles = all_roles(), .banner = true, .read_config = read});
 }
 
 int run(const Arguments& arguments) {
   const auto asked = arguments.options.find("roles");
   auto names = asked == arguments.options.end() ? all_roles() : parse_roles(asked->second);
-  return run_node(load_config(arguments), {.roles = std::move(names), .banner = false});
+  const auto read = [&arguments] { return load_config(arguments); };
+  return run_node(read(), {.roles = std::move(names), .banner = false, .read_config = read});
 }
 
 const Registration kUp(Command{

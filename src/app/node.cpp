@@ -171,21 +171,23 @@ class Node {
       supervisor_.add(std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_),
                                                              pool_, board_, registry_));
     }
-    NodeParts parts{config_,
-                    clock_,
-                    runtime_.main(),
-                    pool_,
-                    *listener_,
-                    pool_options(config_, database_).connect,
-                    log_,
-                    pressure_,
-                    std::make_shared<index::IndexSearch>(pool_, clock_),
-                    board_,
-                    registry_,
-                    tracer_,
-                    *public_router_,
-                    *internal_router_,
-                    [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service)); }};
+    NodeParts parts{
+        config_,
+        clock_,
+        runtime_.main(),
+        pool_,
+        *listener_,
+        pool_options(config_, database_).connect,
+        log_,
+        pressure_,
+        std::make_shared<index::IndexSearch>(pool_, clock_),
+        board_,
+        registry_,
+        tracer_,
+        *public_router_,
+        *internal_router_,
+        [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service)); },
+        [this](std::function<void(const Config&)> reader) { readers_.push_back(std::move(reader)); }};
     for (const auto& name : options_.roles) roles().at(name).build(parts);
   }
 
@@ -275,11 +277,22 @@ class Node {
   }
 
   void reload() {
+    read_config_again();
     if (config_.get(net::keys::kTlsCert).empty()) return;
     if (const auto reloaded = public_->reload(); reloaded) {
       log::info("node", "certificate read again");
     } else {
       log::error("node", "certificate not changed", {{"error", reloaded.error().message}});
+    }
+  }
+
+  void read_config_again() {
+    if (readers_.empty() || !options_.read_config) return;
+    try {
+      const auto config = options_.read_config();
+      for (const auto& reader : readers_) reader(config);
+    } catch (const UserError& error) {
+      log::error("node", "configuration not read again", {{"error", error.what()}});
     }
   }
 
@@ -361,6 +374,7 @@ class Node {
   std::shared_ptr<net::HttpServer> internal_;
   std::shared_ptr<net::HttpServer> public_;
   Supervisor supervisor_;
+  std::vector<std::function<void(const Config&)>> readers_;
   asio::signal_set signals_;
   Signal stop_;
 };

@@ -38,12 +38,32 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return number;
 }
 
+// "0.25" times `factor`, where that is a whole number.
+std::optional<std::int64_t> parse_fraction(std::string_view text, std::int64_t factor) {
+  const auto point = text.find('.');
+  if (point == std::string_view::npos) {
+    const auto number = parse_integer(text);
+    std::int64_t result = 0;
+    if (!number || __builtin_mul_overflow(*number, factor, &result)) return std::nullopt;
+    return result;
+  }
+  constexpr std::size_t kFractionDigitsMax = 3;
+  const auto digits = text.substr(point + 1);
+  if (digits.empty() || digits.size() > kFractionDigitsMax || digits.find('-') != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto joined = parse_integer(std::string(text.substr(0, point)) + std::string(digits));
+  std::int64_t tens = 1;
+  for (std::size_t i = 0; i < digits.size(); ++i) tens *= 10;
+  std::int64_t result = 0;
+  if (!joined || __builtin_mul_overflow(*joined, factor, &result) || result % tens != 0) return std::nullopt;
+  return result / tens;
+}
+
 // A number with a unit; `bare` is the factor of a number without one.
 std::optional<std::int64_t> parse_scaled(std::string_view text, std::span<const Unit> units,
                                          std::int64_t bare) {
-  const auto split = text.find_first_not_of("-0123456789");
-  const auto number = parse_integer(text.substr(0, split));
-  if (!number) return std::nullopt;
+  const auto split = text.find_first_not_of("-.0123456789");
   std::int64_t factor = bare;
   if (split != std::string_view::npos) {
     const auto unit = std::find_if(units.begin(), units.end(),
@@ -51,9 +71,7 @@ std::optional<std::int64_t> parse_scaled(std::string_view text, std::span<const 
     if (unit == units.end()) return std::nullopt;
     factor = unit->factor;
   }
-  std::int64_t result = 0;
-  if (__builtin_mul_overflow(*number, factor, &result)) return std::nullopt;
-  return result;
+  return parse_fraction(text.substr(0, split), factor);
 }
 
 std::string format_scaled(std::int64_t number, std::span<const Unit> units) {

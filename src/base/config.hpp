@@ -32,7 +32,7 @@ enum class KeyType {
   integer,
   boolean,   // true, false, on, off
   choice,    // one of `choices`
-  duration,  // 250ms, 5s, 10m, 2h, 30d; a bare number counts in `unit`
+  duration,  // 250ms, 5s, 0.5s, 10m, 2h, 30d; a bare number counts in `unit`
   size,      // 64KiB, 10MiB, 1GiB; a bare number is bytes
   address,   // host:port; port 0 means any
   path,

@@ -125,6 +125,14 @@ TEST(Config, DurationsAndSizesTakeUnits) {
   EXPECT_EQ(config.get(kWait), 1500ms);
   config.set_flag("server.wait", "30");
   EXPECT_EQ(config.get(kWait), 30s) << "a bare number counts in the key's unit";
+  config.set_flag("server.wait", "2.5");
+  EXPECT_EQ(config.get(kWait), 2500ms) << "a fraction that is a whole number of milliseconds";
+  config.set_flag("server.wait", "0.5m");
+  EXPECT_EQ(config.get(kWait), 30s);
+  for (const auto* wrong : {"1.", ".", "1.2.3", "1.-5", "2.0005"}) {
+    EXPECT_THROW(config.set_flag("server.wait", wrong), UserError) << wrong;
+  }
+  config.load_toml("[server]\nwait = 1.5\n", "t.toml");
   config.set_flag("limits.bytes", "2MiB");
   EXPECT_EQ(config.get(kBytes), 2 * 1024 * 1024);
   EXPECT_EQ(config.shown("limits.bytes"), "2MiB");

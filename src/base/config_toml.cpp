@@ -19,6 +19,7 @@ std::string where(const std::string& name, const toml::node& node) {
 std::optional<std::string> as_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
   if (const auto* flag = node.as_boolean()) return std::string(flag->get() ? "true" : "false");
   if (const auto* array = node.as_array()) {
     std::string joined;
@@ -40,7 +41,7 @@ bool type_fits(const KeySpec& spec, const toml::node& node) {
       return node.is_boolean();
     case KeyType::duration:
     case KeyType::size:
-      return node.is_integer() || node.is_string();
+      return node.is_number() || node.is_string();
     case KeyType::list:
       return node.is_array();
     default:

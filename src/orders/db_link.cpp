@@ -1,0 +1,27 @@
+#include "orders/db_link.hpp"
+
+namespace todoke::orders {
+
+namespace {
+
+// No statement of the worker waits for a row longer than this; what holds one is an operator's open
+// transaction.
+constexpr const char* kSession =
+    "SET orders.actor = 'worker'; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin "
+    "= off;"
+    "SET plan_cache_mode = force_generic_plan; SET jit = off; SET lock_timeout = '3s'";
+
+}  // namespace
+
+Task<pg::Connection*> DbLink::get(Deadline deadline) {
+  if (connection_ && !connection_->usable()) connection_.reset();
+  if (!connection_) {
+    auto fresh = co_await pg::Connection::connect(options_, deadline);
+    co_await fresh->execute_script(kSession, deadline);
+    connection_ = std::move(fresh);
+  }
+  if (connection_->in_transaction()) co_await connection_->settle(deadline);
+  co_return connection_.get();
+}
+
+}  // namespace todoke::orders

@@ -1,0 +1,171 @@
+#include "orders/dispatcher.hpp"
+
+#include <array>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/bytes.hpp"
+#include "base/log.hpp"
+#include "orders/handler.hpp"
+#include "orders/monitor.hpp"
+#include "orders/noop_adapter.hpp"
+#include "orders/paper_adapter.hpp"
+#include "orders/sql_port.hpp"
+#include "orders/worker_config.hpp"
+#include "queue/worker.hpp"
+
+namespace todoke::orders {
+namespace {
+
+constexpr std::size_t kWorkerRandomBytes = 4;
+// What a send needs beside the broker's time: a lease shorter than that could lapse under a send.
+constexpr std::chrono::milliseconds kLeaseBeyondTimeout(1'000);
+
+std::string worker_name() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return fmt::format("{}:{}:{}", host.data(), getpid(), random_hex(kWorkerRandomBytes));
+}
+
+Expected<void> check_lease(const Config& config) {
+  const auto lease = config.get(keys::kLease);
+  const auto timeout = config.get(keys::kBrokerTimeout);
+  if (lease >= timeout + kLeaseBeyondTimeout) return {};
+  return refuse(
+      fmt::format("outbox.lock_lease_sec is {} ms, and must be at least broker.timeout_ms ({} ms) and a "
+                  "second: an order could be "
+                  "taken over while it is being sent",
+                  lease.count(), timeout.count()));
+}
+
+Expected<HandlerOptions> handler_options(const Config& config) {
+  auto table = queue::RetryTable::parse(config.get(keys::kBackoff));
+  if (!table) return refuse("outbox.backoff_sec: " + table.error().message);
+  HandlerOptions options;
+  options.policy = {.attempts_max = static_cast<int>(config.get(keys::kMaxAttempts)),
+                    .retry = std::move(*table)};
+  options.broker_timeout = config.get(keys::kBrokerTimeout);
+  options.max_age = {config.get(keys::kMaxAgeIoc), config.get(keys::kMaxAgeFok),
+                     config.get(keys::kMaxAgeGtc)};
+  return options;
+}
+
+SqlPortOptions port_options(const Config& config, std::string worker) {
+  SqlPortOptions options;
+  options.worker = std::move(worker);
+  options.adapter = config.get(keys::kAdapter);
+  options.attempts_max = static_cast<int>(config.get(keys::kMaxAttempts));
+  options.in_order = config.get(keys::kSerializeBy) == "instrument";
+  return options;
+}
+
+queue::WorkerOptions worker_options(const Config& config) {
+  queue::WorkerOptions options;
+  options.name = "order worker";
+  options.concurrency = static_cast<std::size_t>(config.get(keys::kConcurrency));
+  options.batch = static_cast<std::size_t>(config.get(keys::kBatch));
+  options.poll_every = config.get(keys::kPollInterval);
+  options.lease = config.get(keys::kLease);
+  options.claims_after_settling = config.get(keys::kSerializeBy) == "instrument";
+  return options;
+}
+
+std::unique_ptr<BrokerAdapter> make_adapter(const DispatcherParts& parts, PaperOptions paper) {
+  if (parts.config.get(keys::kAdapter) == "noop") return std::make_unique<NoopAdapter>();
+  return std::make_unique<PaperAdapter>(std::move(paper), parts.pool, parts.clock);
+}
+
+// The worker with everything that it works with. Settings that are refused are told by validate().
+class OrderWorker final : public Service {
+ public:
+  OrderWorker(const DispatcherParts& parts, const std::string& name, std::shared_ptr<Halts> halts,
+              std::shared_ptr<OrderMetrics> metrics)
+      : refusal_(refusal_of(parts.config)),
+        metrics_(std::move(metrics)),
+        listener_(parts.listener),
+        halts_(std::move(halts)),
+        adapter_(make_adapter(parts, PaperOptions::from(parts.config).value_or(PaperOptions()))),
+        port_(parts.database, port_options(parts.config, name), *halts_, parts.clock, *metrics_),
+        handler_(handler_options(parts.config).value_or(HandlerOptions()), *adapter_, *halts_, parts.clock,
+                 parts.tracer, *metrics_),
+        worker_(parts.executor, worker_options(parts.config), port_, handler_, parts.clock,
+                {metrics_->claimed, metrics_->lease_expired, metrics_->fenced, metrics_->claim_ms,
+                 metrics_->commit_ms, metrics_->breaker}) {}
+
+  [[nodiscard]] std::string_view name() const override { return worker_.name(); }
+  [[nodiscard]] bool essential() const override { return false; }
+  [[nodiscard]] Expected<void> validate() const override { return refusal_; }
+
+  Task<void> start() override {
+    co_await port_.ensure_partitions();
+    subscription_ = listener_.subscribe("orders_pending", [this](const pg::Wake&) { worker_.wake(); });
+  }
+  Task<void> run() override {
+    co_await worker_.run();
+    subscription_ = {};
+    port_.close();
+  }
+  void stop() override { worker_.stop(); }
+
+  void wake() { worker_.wake_from_anywhere(); }
+  void reload(const Config& config) {
+    if (const auto checked = check_lease(config); !checked) {
+      log::error("orders", "settings not changed", {{"error", checked.error().message}});
+      return;
+    }
+    worker_.set_concurrency(static_cast<std::size_t>(config.get(keys::kConcurrency)));
+    worker_.set_lease(config.get(keys::kLease));
+    log::info("orders", "settings read again",
+              {{"concurrency", config.get(keys::kConcurrency)},
+               {"lock_lease_ms", config.get(keys::kLease).count()}});
+  }
+
+ private:
+  static Expected<void> refusal_of(const Config& config) {
+    if (auto lease = check_lease(config); !lease) return lease;
+    if (auto options = handler_options(config); !options) return refuse(options.error().message);
+    if (auto paper = PaperOptions::from(config); !paper) return refuse(paper.error().message);
+    return {};
+  }
+
+  Expected<void> refusal_;
+  std::shared_ptr<OrderMetrics> metrics_;
+  pg::Listener& listener_;
+  std::shared_ptr<Halts> halts_;
+  std::unique_ptr<BrokerAdapter> adapter_;
+  SqlPort port_;
+  OrderHandler handler_;
+  queue::Worker worker_;
+  pg::Listener::Subscription subscription_;
+};
+
+}  // namespace
+
+Dispatcher build_dispatcher(DispatcherParts parts) {
+  const bool has_worker = parts.config.get(keys::kEnabled);
+  const auto& adapter = parts.config.get(keys::kAdapter);
+  const auto name = worker_name();
+  parts.database.application_name = "todoke orders";
+  const auto metrics = std::make_shared<OrderMetrics>(
+      parts.metrics, static_cast<int>(parts.config.get(keys::kMaxAttempts)), adapter);
+  Dispatcher built;
+  built.halts = std::make_shared<Halts>(parts.executor, parts.pool, parts.listener, parts.clock);
+  built.services.push_back(built.halts);
+  built.wake = [] {};
+  built.reload = [](const Config&) {};
+  std::optional<OrderMonitor::OwnWorker> own;
+  if (has_worker) own = OrderMonitor::OwnWorker{name, adapter};
+  built.services.push_back(
+      std::make_shared<OrderMonitor>(parts.executor, std::move(own), parts.pool, parts.health, metrics));
+  if (has_worker) {
+    const auto worker = std::make_shared<OrderWorker>(parts, name, built.halts, metrics);
+    built.services.push_back(worker);
+    built.wake = [worker] { worker->wake(); };
+    built.reload = [worker](const Config& config) { worker->reload(config); };
+  }
+  return built;
+}
+
+}  // namespace todoke::orders

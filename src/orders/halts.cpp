@@ -1,0 +1,81 @@
+#include "orders/halts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+#include "orders/monitor_sql.hpp"
+
+namespace todoke::orders {
+namespace {
+
+constexpr std::string_view kAll = "*";
+constexpr std::chrono::milliseconds kReadMax(2'000);
+
+}  // namespace
+
+bool is_halted(const std::vector<Halt>& halts, std::string_view adapter, std::string_view instrument) {
+  return std::any_of(halts.begin(), halts.end(), [&](const Halt& halt) {
+    return (halt.adapter == kAll || halt.adapter == adapter) &&
+           (halt.instrument == kAll || halt.instrument == instrument);
+  });
+}
+
+Halts::Halts(const Executor& executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock)
+    : pool_(pool), listener_(listener), clock_(clock), wake_(executor) {}
+
+Task<void> Halts::start() {
+  co_await read();
+  subscription_ = listener_.subscribe("orders_halts", [this](const pg::Wake&) { wake_.set(); });
+}
+
+void Halts::stop() {
+  stop_asked_ = true;
+  wake_.set();
+}
+
+Task<void> Halts::run() {
+  bool failing = false;
+  while (!stop_asked_) {
+    wake_.reset();
+    co_await wake_.wait_for(kReadEvery);
+    if (stop_asked_) break;
+    std::exception_ptr failure;
+    try {
+      co_await read();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure && !std::exchange(failing, true)) {
+      log::warning("orders", "the kill switch can't be read: nothing is sent meanwhile",
+                   {{"error", describe(failure)}});
+    }
+    if (!failure) failing = false;
+  }
+  subscription_ = {};
+}
+
+Task<const std::vector<Halt>*> Halts::current() {
+  if (!was_read_ || clock_.steady() - read_at_ > kStaleAfter) co_await read();
+  co_return &halts_;
+}
+
+Task<void> Halts::read() {
+  const auto asked = clock_.steady();
+  const auto deadline = Deadline::after(kReadMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(kHaltsMax);
+  const auto rows = co_await lease->query(sql::kReadHalts, std::move(params), deadline);
+  // A slower reader that asked earlier must not undo what a later one found.
+  if (was_read_ && asked < read_at_) co_return;
+  std::vector<Halt> halts;
+  for (const auto& row : rows) {
+    halts.push_back({row.get<std::string>(0), row.get<std::string>(1), row.get<bool>(2)});
+  }
+  if (halts.size() == static_cast<std::size_t>(kHaltsMax)) halts.push_back({"*", "*", false});
+  halts_ = std::move(halts);
+  read_at_ = asked;
+  was_read_ = true;
+}
+
+}  // namespace todoke::orders

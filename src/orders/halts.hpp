@@ -1,0 +1,61 @@
+// The kill switch as this process knows it: read twice a second and whenever somebody changes it, and read
+// anew by whoever asks when what is known is older than kStaleAfter. So a halt is in force everywhere within
+// a second, or nothing is sent at all.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/service.hpp"
+#include "pg/listener.hpp"
+#include "pg/pool.hpp"
+
+namespace todoke::orders {
+
+struct Halt {
+  std::string adapter;     // * for all
+  std::string instrument;  // * for all
+  bool intake_refused = false;
+};
+
+// Whether one of them holds for the adapter and the instrument.
+bool is_halted(const std::vector<Halt>& halts, std::string_view adapter, std::string_view instrument);
+
+class Halts final : public Service {
+ public:
+  static constexpr std::chrono::milliseconds kStaleAfter{900};
+  static constexpr std::chrono::milliseconds kReadEvery{450};
+  // More than that many single halts are a halt of everything, wrongly written.
+  static constexpr std::int64_t kHaltsMax = 10'000;
+
+  Halts(const Executor& executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock);
+
+  [[nodiscard]] std::string_view name() const override { return "order halts"; }
+  [[nodiscard]] bool essential() const override { return false; }
+  Task<void> start() override;
+  Task<void> run() override;
+  void stop() override;
+
+  // What holds now, at most kStaleAfter old; throws when it can't be read.
+  Task<const std::vector<Halt>*> current();
+  // The last that was read, however old.
+  [[nodiscard]] const std::vector<Halt>& known() const { return halts_; }
+
+ private:
+  Task<void> read();
+
+  pg::Pool& pool_;
+  pg::Listener& listener_;
+  const Clock& clock_;
+  std::vector<Halt> halts_;
+  SteadyTime read_at_{};
+  bool was_read_ = false;
+  bool stop_asked_ = false;
+  Signal wake_;
+  pg::Listener::Subscription subscription_;
+};
+
+}  // namespace todoke::orders

@@ -1,0 +1,84 @@
+#include "orders/monitor.hpp"
+
+#include <utility>
+
+#include "base/log.hpp"
+#include "orders/monitor_sql.hpp"
+
+namespace todoke::orders {
+namespace {
+
+constexpr std::chrono::milliseconds kQueryMax(5'000);
+const std::string kHealthLine = "order sending";
+
+}  // namespace
+
+OrderMonitor::OrderMonitor(const Executor& executor, std::optional<OwnWorker> worker, pg::Pool& pool,
+                           HealthBoard& board, std::shared_ptr<OrderMetrics> metrics)
+    : worker_(std::move(worker)),
+      pool_(pool),
+      board_(board),
+      metrics_(std::move(metrics)),
+      stop_asked_(executor) {}
+
+Task<void> OrderMonitor::start() {
+  co_await look();
+}
+
+void OrderMonitor::stop() {
+  stop_asked_.set();
+}
+
+Task<void> OrderMonitor::run() {
+  while (!stop_asked_.is_set()) {
+    const bool stopped = co_await stop_asked_.wait_for(kLookEvery);
+    if (stopped) break;
+    std::exception_ptr failure;
+    try {
+      co_await look();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure) {
+      board_.report(kHealthLine, false, {HealthState::degraded, "can't be looked at: " + describe(failure)});
+    }
+  }
+  std::exception_ptr failure;
+  try {
+    co_await leave();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure) log::warning("orders", "the worker's row was left behind", {{"error", describe(failure)}});
+}
+
+Task<void> OrderMonitor::look() {
+  const auto deadline = Deadline::after(kQueryMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  if (worker_) {
+    pg::Params params(worker_->name, worker_->adapter);
+    co_await lease->query(sql::kWorkerSeen, std::move(params), deadline);
+  }
+  pg::Params params(std::chrono::duration<double>(kWorkerGoneAfter).count());
+  const auto rows = co_await lease->query(sql::kGauges, std::move(params), deadline);
+  const auto row = rows.one();
+  metrics_->oldest_pending.set(row.get<double>(0));
+  metrics_->in_doubt.set(static_cast<double>(row.get<std::int64_t>(1)));
+  if (row.get<std::int64_t>(2) > 0) {
+    board_.report(kHealthLine, false, {HealthState::up, ""});
+  } else {
+    board_.report(kHealthLine, false,
+                  {HealthState::degraded,
+                   "no worker runs: orders are accepted and wait; set outbox.enabled (OUTBOX_ENABLED=true)"});
+  }
+}
+
+Task<void> OrderMonitor::leave() {
+  if (!worker_) co_return;
+  const auto deadline = Deadline::after(kQueryMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(worker_->name);
+  co_await lease->query(sql::kWorkerGone, std::move(params), deadline);
+}
+
+}  // namespace todoke::orders

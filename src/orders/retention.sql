@@ -1,0 +1,44 @@
+-- What is over goes. Workers share these: one at a time does a page of each.
+
+-- A page of the outbox from id $1 on, and what of it has been finished for long enough: $3 seconds with success, $4
+-- aborted. Rows that are younger than $3 can't be due, so a pass ends at the first of them; no index on the time of the
+-- last change is needed, which would cost every heartbeat its HOT update.
+-- name: archive_orders
+WITH page AS MATERIALIZED (
+  SELECT o.id, o.created_at FROM orders.outbox_orders o
+  WHERE o.id > $1 AND (SELECT pg_try_advisory_xact_lock(128021775215465)) ORDER BY o.id LIMIT $2),
+gone AS (
+  DELETE FROM orders.outbox_orders o USING page p
+  WHERE o.id = p.id AND p.created_at < now() - make_interval(secs => $3)
+    AND (o.status = 'succeeded' AND o.updated_at < now() - make_interval(secs => $3)
+      OR o.status = 'aborted' AND o.updated_at < now() - make_interval(secs => $4))
+  RETURNING o.*),
+moved AS (
+  INSERT INTO orders.outbox_orders_archive (id, idempotency_key, order_request_json, request_digest, status, attempts,
+    last_error_code, last_error_msg, created_at, updated_at, expires_at, claim_no, in_doubt, adapter, trace_id)
+  SELECT id, idempotency_key, order_request_json, request_digest, status, attempts, last_error_code, last_error_msg,
+    created_at, updated_at, expires_at, claim_no, in_doubt, adapter, trace_id
+  FROM gone)
+SELECT coalesce(max(p.id), 0) AS last_id, count(*) AS looked_at,
+  coalesce(bool_or(p.created_at >= now() - make_interval(secs => $3)), false) AS met_young, (SELECT count(*) FROM gone) AS moved
+FROM page p;
+
+-- A page of the ledger after ($1, $2). A settled row goes when it has expired and its outbox row has gone: as long as
+-- that one is there, a new order of the same key would be refused by its index.
+-- name: purge_ledger
+WITH page AS MATERIALIZED (
+  SELECT l.idempotency_key, l.first_seen_at FROM orders.idempo_ledger l
+  WHERE l.first_seen_at < now() - make_interval(secs => $4) AND l.first_seen_at >= $1
+    AND (l.first_seen_at, l.idempotency_key) > ($1, $2) AND (SELECT pg_try_advisory_xact_lock(128021775215466))
+  ORDER BY l.first_seen_at, l.idempotency_key LIMIT $3),
+gone AS (
+  DELETE FROM orders.idempo_ledger l USING page p
+  WHERE l.idempotency_key = p.idempotency_key AND l.status IN ('succeeded', 'failed')
+    AND coalesce(l.expires_at, l.last_seen_at + make_interval(secs => $4)) < now()
+    AND NOT EXISTS (SELECT FROM orders.outbox_orders o WHERE o.idempotency_key = l.idempotency_key)
+  RETURNING 1)
+SELECT p.first_seen_at, p.idempotency_key, count(*) OVER () AS looked_at, (SELECT count(*) FROM gone) AS purged
+FROM page p ORDER BY p.first_seen_at DESC, p.idempotency_key DESC LIMIT 1;
+
+-- name: ensure_order_partitions
+SELECT orders.ensure_partitions(now() + interval '1 month');

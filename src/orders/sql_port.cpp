@@ -1,0 +1,187 @@
+#include "orders/sql_port.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "orders/canonical.hpp"
+#include "orders/retention_sql.hpp"
+#include "orders/worker_sql.hpp"
+#include "pg/error.hpp"
+
+namespace todoke::orders {
+namespace {
+
+using queue::LedgerState;
+using queue::Ticket;
+
+constexpr std::int64_t kPageRows = 1'000;
+constexpr std::chrono::hours kPartitionsEvery(1);
+
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+LedgerState ledger_state(const std::optional<std::string>& status, const std::optional<std::string>& digest,
+                         const std::string& own_digest) {
+  if (!status) return LedgerState::missing;
+  if (digest != own_digest) return LedgerState::conflicting;
+  if (*status == "succeeded") return LedgerState::succeeded;
+  if (*status == "failed") return LedgerState::failed;
+  return LedgerState::open;
+}
+
+// Two arrays for the statements that take tickets.
+struct TicketArrays {
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> claims;
+  void add(const Ticket& ticket) {
+    ids.push_back(ticket.id.value);
+    claims.push_back(ticket.claim.value);
+  }
+};
+
+}  // namespace
+
+SqlPort::SqlPort(const pg::ConnectOptions& connect, SqlPortOptions options, const Halts& halts,
+                 const Clock& clock, OrderMetrics& metrics)
+    : options_(std::move(options)),
+      halts_(halts),
+      clock_(clock),
+      metrics_(metrics),
+      taking_(connect),
+      letting_go_(connect),
+      keeping_(connect),
+      house_(connect) {}
+
+void SqlPort::close() {
+  for (auto* link : {&taking_, &letting_go_, &keeping_, &house_}) link->close();
+}
+
+Task<std::size_t> SqlPort::promote_due(std::size_t most) {
+  const auto until = deadline();
+  auto* connection = co_await taking_.get(until);
+  pg::Params params(static_cast<std::int64_t>(most));
+  const auto rows = co_await connection->query(sql::kPromoteDue, std::move(params), until);
+  co_return static_cast<std::size_t>(rows.affected());
+}
+
+queue::Jobs SqlPort::jobs_from(const pg::Result& rows, SteadyTime asked, bool lapsed) const {
+  queue::Jobs jobs;
+  jobs.reserve(rows.size());
+  for (const auto& row : rows) {
+    auto job = std::make_shared<OrderJob>();
+    job->ticket = {{row.get<std::int64_t>(0)}, {row.get<std::int64_t>(1)}};
+    job->key = row.get<std::string>(4);
+    job->key_hash = key_hash(job->key);
+    const auto digest = row.get<std::string>(5);
+    job->row = {.attempts = row.get<std::int32_t>(2),
+                .in_doubt = row.get<bool>(3),
+                .lapsed = lapsed,
+                .ledger = ledger_state(row.get<std::optional<std::string>>(11),
+                                       row.get<std::optional<std::string>>(12), digest)};
+    job->document = row.get<pg::Jsonb>(6).text;
+    job->created_at = row.get<SystemTime>(7);
+    job->trace_id = row.get<std::optional<std::string>>(8);
+    job->last_error_code = row.get<std::optional<std::string>>(9);
+    job->last_error_msg = row.get<std::optional<std::string>>(10);
+    job->claimed_at = row.get<SystemTime>(13);
+    job->claimed_steady = asked;
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+Task<queue::Jobs> SqlPort::claim(std::size_t most) {
+  const auto& halts = halts_.known();
+  if (is_halted(halts, options_.adapter, "")) co_return queue::Jobs{};
+  std::vector<std::string> halted;
+  for (const auto& halt : halts) {
+    if (halt.adapter == "*" || halt.adapter == options_.adapter) halted.push_back(halt.instrument);
+  }
+  const auto until = deadline();
+  auto* connection = co_await taking_.get(until);
+  const auto asked = clock_.steady();
+  pg::Params params(static_cast<std::int64_t>(most), options_.worker, options_.adapter, halted);
+  if (!options_.in_order) {
+    const auto rows = co_await connection->query(sql::kClaim, std::move(params), until);
+    co_return jobs_from(rows, asked, false);
+  }
+  pg::Batch batch;
+  batch.add(sql::kLockInstruments);
+  batch.add(sql::kClaimInOrder, std::move(params));
+  const auto results = co_await connection->run(std::move(batch), until);
+  co_return jobs_from(results.at(1), asked, false);
+}
+
+Task<queue::Jobs> SqlPort::take_over(std::chrono::milliseconds lease, std::size_t most) {
+  const auto until = deadline();
+  auto* connection = co_await taking_.get(until);
+  const auto asked = clock_.steady();
+  pg::Params params(static_cast<std::int64_t>(most), options_.worker, seconds(lease),
+                    static_cast<std::int32_t>(options_.attempts_max), options_.adapter);
+  const auto rows = co_await connection->query(sql::kTakeOver, std::move(params), until);
+  co_return jobs_from(rows, asked, true);
+}
+
+Task<void> SqlPort::give_back(const queue::Jobs& jobs) {
+  const auto until = deadline();
+  auto* connection = co_await letting_go_.get(until);
+  TicketArrays tickets;
+  for (const auto& job : jobs) tickets.add(job->ticket);
+  pg::Params params(options_.worker, tickets.ids, tickets.claims);
+  co_await connection->query(sql::kGiveBack, std::move(params), until);
+}
+
+Task<void> SqlPort::refund(const std::map<queue::JobId, int>& tries) {
+  const auto until = deadline();
+  auto* connection = co_await letting_go_.get(until);
+  std::vector<std::int64_t> ids;
+  std::vector<std::int32_t> counts;
+  for (const auto& [id, count] : tries) {
+    ids.push_back(id.value);
+    counts.push_back(count);
+  }
+  pg::Params params(ids, counts);
+  co_await connection->query(sql::kRefund, std::move(params), until);
+}
+
+Task<std::vector<Ticket>> SqlPort::heartbeat(const std::vector<Ticket>& tickets) {
+  const auto until = deadline();
+  auto* connection = co_await keeping_.get(until);
+  TicketArrays arrays;
+  for (const auto& ticket : tickets) arrays.add(ticket);
+  pg::Params params(options_.worker, arrays.ids, arrays.claims);
+  const auto rows = co_await connection->query(sql::kHeartbeat, std::move(params), until);
+  std::vector<Ticket> kept;
+  for (const auto& row : rows) kept.push_back({{row.get<std::int64_t>(0)}, {row.get<std::int64_t>(1)}});
+  co_return kept;
+}
+
+Task<void> SqlPort::ensure_partitions() {
+  const auto until = deadline();
+  auto* connection = co_await house_.get(until);
+  co_await connection->query(sql::kEnsureOrderPartitions, {}, until);
+  partitions_at_ = clock_.steady();
+}
+
+Task<bool> SqlPort::archive() {
+  if (clock_.steady() - partitions_at_ > kPartitionsEvery) co_await ensure_partitions();
+  const auto until = deadline();
+  auto* connection = co_await house_.get(until);
+  pg::Params page(archive_after_, kPageRows, seconds(options_.keep_succeeded),
+                  seconds(options_.keep_aborted));
+  const auto archived = co_await connection->query(sql::kArchiveOrders, std::move(page), until);
+  const auto row = archived.one();
+  const bool outbox_ends = row.get<bool>(2) || row.get<std::int64_t>(1) < kPageRows;
+  archive_after_ = outbox_ends ? 0 : row.get<std::int64_t>(0);
+  metrics_.archived.add(static_cast<std::uint64_t>(row.get<std::int64_t>(3)));
+
+  pg::Params keys(purge_after_, purge_after_key_, kPageRows, seconds(options_.keep_ledger));
+  const auto purged = co_await connection->query(sql::kPurgeLedger, std::move(keys), until);
+  const bool ledger_ends = purged.empty() || purged[0].get<std::int64_t>(2) < kPageRows;
+  purge_after_ = ledger_ends ? SystemTime{} : purged[0].get<SystemTime>(0);
+  purge_after_key_ = ledger_ends ? "" : purged[0].get<std::string>(1);
+  co_return !outbox_ends || !ledger_ends;
+}
+
+}  // namespace todoke::orders

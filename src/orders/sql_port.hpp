@@ -1,0 +1,73 @@
+// The outbox table for the queue's worker: thin, one statement for each call (worker.sql has the rules).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "orders/db_link.hpp"
+#include "orders/halts.hpp"
+#include "orders/order_job.hpp"
+#include "orders/worker_metrics.hpp"
+#include "queue/port.hpp"
+
+namespace todoke::orders {
+
+struct SqlPortOptions {
+  std::string worker;   // host:pid:random, as locked_by has it
+  std::string adapter;  // orders for others are left alone
+  int attempts_max = 6;
+  bool in_order = false;  // orders.serialize_by = instrument
+  std::chrono::milliseconds statement_max{10'000};
+  // Finished rows stay for a look; aborted ones until somebody has had the time to requeue them.
+  std::chrono::seconds keep_succeeded{24 * 3600};
+  std::chrono::seconds keep_aborted{7 * 24 * 3600};
+  std::chrono::seconds keep_ledger{48 * 3600};
+};
+
+class SqlPort final : public queue::Port {
+ public:
+  SqlPort(const pg::ConnectOptions& connect, SqlPortOptions options, const Halts& halts, const Clock& clock,
+          OrderMetrics& metrics);
+
+  Task<std::size_t> promote_due(std::size_t most) override;
+  Task<queue::Jobs> claim(std::size_t most) override;
+  Task<queue::Jobs> take_over(std::chrono::milliseconds lease, std::size_t most) override;
+  Task<std::vector<queue::Ticket>> settle(const queue::Jobs& jobs) override;
+  Task<void> give_back(const queue::Jobs& jobs) override;
+  Task<void> refund(const std::map<queue::JobId, int>& tries) override;
+  Task<std::vector<queue::Ticket>> heartbeat(const std::vector<queue::Ticket>& tickets) override;
+  Task<bool> archive() override;
+
+  Task<void> ensure_partitions();
+  void close();
+
+ private:
+  using Held = std::vector<OrderJob*>;
+
+  [[nodiscard]] Deadline deadline() const { return Deadline::after(options_.statement_max); }
+  [[nodiscard]] queue::Jobs jobs_from(const pg::Result& rows, SteadyTime asked, bool lapsed) const;
+  // Those that were held; `diverted` gets those of them whose ledger has the last word.
+  Task<std::vector<std::int64_t>> settle_tries(const Held& jobs, Held& diverted);
+  Task<pg::Result> run_settle(const Held& jobs);
+  Task<void> follow_ledger(const Held& jobs);
+  Task<std::vector<queue::Ticket>> journal_fenced(const Held& jobs);
+  void count(const OrderJob& job);
+
+  SqlPortOptions options_;
+  const Halts& halts_;
+  const Clock& clock_;
+  OrderMetrics& metrics_;
+  DbLink taking_;
+  DbLink letting_go_;
+  DbLink keeping_;
+  DbLink house_;
+  std::int64_t archive_after_ = 0;  // where the pass over the outbox stands
+  SystemTime purge_after_{};        // where the pass over the ledger stands
+  std::string purge_after_key_;
+  SteadyTime partitions_at_{};
+};
+
+}  // namespace todoke::orders

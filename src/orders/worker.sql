@@ -1,0 +1,219 @@
+-- The worker's statements on the outbox and the ledger. Sessions that run them set orders.actor and turn off plans other
+-- than nested loops over indexes: the statistics of a queue are always those of a moment ago.
+
+-- Turns rows whose time has come into pending ones; next_run_at stays and is their place in the line.
+-- name: promote_due
+UPDATE orders.outbox_orders o SET status = 'pending', updated_at = now()
+FROM (SELECT id FROM orders.outbox_orders WHERE status = 'failed' AND next_run_at <= now()
+      ORDER BY next_run_at, id LIMIT $1 FOR UPDATE SKIP LOCKED) due
+WHERE o.id = due.id;
+
+-- Rows with what the ledger says of their key. A settled failure of a pending row means that it was requeued: its
+-- ledger row is open again, with an audit row.
+-- name: claim
+WITH picked AS MATERIALIZED (
+  SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due FROM orders.outbox_orders o
+  WHERE o.status = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
+    AND (o.adapter IS NULL OR o.adapter = $3) AND coalesce(o.instrument, '') <> ALL ($4::text[])
+  ORDER BY coalesce(o.next_run_at, o.created_at), o.id LIMIT $1 FOR UPDATE SKIP LOCKED),
+claimed AS (
+  UPDATE orders.outbox_orders o
+  SET status = 'sending', locked_by = $2, locked_at = now(), updated_at = now(), claim_no = o.claim_no + 1
+  FROM picked p WHERE o.id = p.id
+  RETURNING p.due, o.id, o.claim_no, o.attempts, o.in_doubt, o.idempotency_key, o.request_digest, o.order_request_json,
+    o.created_at, o.trace_id, o.last_error_code, o.last_error_msg),
+read AS MATERIALIZED (
+  SELECT c.*, l.status AS ledger_status, l.request_digest AS ledger_digest
+  FROM claimed c LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = c.idempotency_key),
+reopened AS (
+  UPDATE orders.idempo_ledger l SET status = 'accepted', result_digest = NULL, http_status = NULL,
+    response_payload_json = NULL, expires_at = NULL, last_seen_at = now()
+  FROM read r
+  WHERE r.ledger_status = 'failed' AND r.ledger_digest = r.request_digest AND l.idempotency_key = r.idempotency_key
+    AND l.status = 'failed'),
+audited AS (
+  INSERT INTO orders.audit (actor, action, key_hash, outbox_id, before, after, reason)
+  SELECT $2, 'reopen ledger', orders.key_hash(r.idempotency_key), r.id, '{"status": "failed"}', '{"status": "accepted"}',
+    'the order was requeued'
+  FROM read r WHERE r.ledger_status = 'failed' AND r.ledger_digest = r.request_digest)
+SELECT r.id, r.claim_no, r.attempts, r.in_doubt, r.idempotency_key, r.request_digest, r.order_request_json, r.created_at,
+  r.trace_id, r.last_error_code, r.last_error_msg, r.ledger_status, r.ledger_digest, now() AS claimed_at
+FROM read r ORDER BY r.due, r.id;
+
+-- One worker at a time looks for the first of each instrument: two with different snapshots could each find one.
+-- name: lock_instruments
+SELECT pg_advisory_xact_lock(128021775215464);
+
+-- The same as claim, of each instrument only the first that is open, and none of an instrument that is being sent. Costs
+-- two index reads for each instrument with open orders, however many those are.
+-- name: claim_in_order
+WITH RECURSIVE heads AS (
+  (SELECT coalesce(o.instrument, '') AS instrument, o.id FROM orders.outbox_orders o
+   WHERE o.status IN ('pending', 'sending', 'failed') ORDER BY coalesce(o.instrument, ''), o.id LIMIT 1)
+  UNION ALL
+  SELECT n.instrument, n.id FROM heads h CROSS JOIN LATERAL (
+    SELECT coalesce(o.instrument, '') AS instrument, o.id FROM orders.outbox_orders o
+    WHERE o.status IN ('pending', 'sending', 'failed') AND coalesce(o.instrument, '') > h.instrument
+    ORDER BY coalesce(o.instrument, ''), o.id LIMIT 1) n),
+picked AS MATERIALIZED (
+  SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due FROM heads h JOIN orders.outbox_orders o ON o.id = h.id
+  WHERE o.status = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
+    AND (o.adapter IS NULL OR o.adapter = $3) AND h.instrument <> ALL ($4::text[])
+    AND NOT EXISTS (SELECT FROM orders.outbox_orders s
+                    WHERE s.status = 'sending' AND coalesce(s.instrument, '') = h.instrument)
+  ORDER BY coalesce(o.next_run_at, o.created_at), o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED),
+claimed AS (
+  UPDATE orders.outbox_orders o
+  SET status = 'sending', locked_by = $2, locked_at = now(), updated_at = now(), claim_no = o.claim_no + 1
+  FROM picked p WHERE o.id = p.id
+  RETURNING p.due, o.id, o.claim_no, o.attempts, o.in_doubt, o.idempotency_key, o.request_digest, o.order_request_json,
+    o.created_at, o.trace_id, o.last_error_code, o.last_error_msg),
+read AS MATERIALIZED (
+  SELECT c.*, l.status AS ledger_status, l.request_digest AS ledger_digest
+  FROM claimed c LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = c.idempotency_key),
+reopened AS (
+  UPDATE orders.idempo_ledger l SET status = 'accepted', result_digest = NULL, http_status = NULL,
+    response_payload_json = NULL, expires_at = NULL, last_seen_at = now()
+  FROM read r
+  WHERE r.ledger_status = 'failed' AND r.ledger_digest = r.request_digest AND l.idempotency_key = r.idempotency_key
+    AND l.status = 'failed'),
+audited AS (
+  INSERT INTO orders.audit (actor, action, key_hash, outbox_id, before, after, reason)
+  SELECT $2, 'reopen ledger', orders.key_hash(r.idempotency_key), r.id, '{"status": "failed"}', '{"status": "accepted"}',
+    'the order was requeued'
+  FROM read r WHERE r.ledger_status = 'failed' AND r.ledger_digest = r.request_digest)
+SELECT r.id, r.claim_no, r.attempts, r.in_doubt, r.idempotency_key, r.request_digest, r.order_request_json, r.created_at,
+  r.trace_id, r.last_error_code, r.last_error_msg, r.ledger_status, r.ledger_digest, now() AS claimed_at
+FROM read r ORDER BY r.due, r.id;
+
+-- Rows whose lease of $3 seconds has lapsed: a failed try ($4: the budget), in doubt, and written down for the worker that
+-- vanished. The journal's began_at is its last sign of life.
+-- name: take_over
+WITH picked AS MATERIALIZED (
+  SELECT o.id, o.locked_by, coalesce(o.locked_at, o.updated_at) AS locked_at, o.claim_no FROM orders.outbox_orders o
+  WHERE o.status = 'sending' AND (o.locked_at IS NULL OR o.locked_at < now() - make_interval(secs => $3))
+    AND (o.adapter IS NULL OR o.adapter = $5)
+  ORDER BY o.id LIMIT $1 FOR UPDATE SKIP LOCKED),
+taken AS (
+  UPDATE orders.outbox_orders o
+  SET locked_by = $2, locked_at = now(), updated_at = now(), claim_no = o.claim_no + 1, in_doubt = true,
+    attempts = least(o.attempts + 1, greatest($4, o.attempts)), last_error_code = 'LEASE_EXPIRED',
+    last_error_msg = 'the worker vanished'
+  FROM picked p WHERE o.id = p.id
+  RETURNING o.id, o.claim_no, o.attempts, o.in_doubt, o.idempotency_key, o.request_digest, o.order_request_json,
+    o.created_at, o.trace_id, o.last_error_code, o.last_error_msg, p.locked_by AS old_worker, p.locked_at AS old_locked_at,
+    p.claim_no AS old_claim_no),
+written AS (
+  INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, began_at, ended_at, outcome, worker)
+  SELECT t.id, orders.key_hash(t.idempotency_key), t.old_claim_no, $5, t.old_locked_at, now(), 'LEASE_EXPIRED',
+    coalesce(t.old_worker, '')
+  FROM taken t)
+SELECT t.id, t.claim_no, t.attempts, t.in_doubt, t.idempotency_key, t.request_digest, t.order_request_json, t.created_at,
+  t.trace_id, t.last_error_code, t.last_error_msg, l.status AS ledger_status, l.request_digest AS ledger_digest,
+  now() AS claimed_at
+FROM taken t LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = t.idempotency_key;
+
+-- In the order of ids, as settling locks them.
+-- name: heartbeat
+WITH held AS MATERIALIZED (
+  SELECT o.id FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) JOIN orders.outbox_orders o ON o.id = t.id
+  WHERE o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no ORDER BY o.id FOR UPDATE OF o)
+UPDATE orders.outbox_orders o SET locked_at = now(), updated_at = now() FROM held h WHERE o.id = h.id
+RETURNING o.id, o.claim_no;
+
+-- Settles tries: who still holds its row (locked here) writes the ledger first, then the row. A try that wants to write
+-- the ledger and finds it settled with success, or with another content, writes neither: its row follows the ledger
+-- (follow_ledger). Returned: every row that was held, and whether it was settled.
+-- name: settle
+WITH held AS MATERIALIZED (
+  SELECT o.id, o.idempotency_key, o.request_digest, t.claim_no, t.status, t.counted, t.error_code, t.error_msg, t.delay_ms,
+    t.in_doubt, t.ledger_status, t.http_status, t.result_digest, t.payload, t.ledger_missing, t.key_hash, t.broker_id,
+    t.began_at, t.ended_at, t.outcome, t.broker_ref
+  FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::integer[], $7::text[], $8::text[], $9::bigint[], $10::boolean[],
+              $11::text[], $12::integer[], $13::text[], $14::text[], $15::boolean[], $16::text[], $17::text[],
+              $18::timestamptz[], $19::timestamptz[], $20::text[], $21::text[])
+    AS t (id, claim_no, status, counted, error_code, error_msg, delay_ms, in_doubt, ledger_status, http_status,
+          result_digest, payload, ledger_missing, key_hash, broker_id, began_at, ended_at, outcome, broker_ref)
+  JOIN orders.outbox_orders o ON o.id = t.id
+  WHERE o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no
+  ORDER BY o.id FOR UPDATE OF o),
+written AS (
+  UPDATE orders.idempo_ledger l
+  SET status = h.ledger_status, http_status = h.http_status, result_digest = h.result_digest,
+    response_payload_json = h.payload::json, last_seen_at = now(), expires_at = now() + interval '48 hours'
+  FROM held h
+  WHERE h.ledger_status IS NOT NULL AND NOT h.ledger_missing AND l.idempotency_key = h.idempotency_key
+    AND l.status <> 'succeeded' AND l.request_digest = h.request_digest
+  RETURNING h.id, h.status, h.counted, h.error_code, h.error_msg, h.delay_ms, h.in_doubt),
+created AS (
+  INSERT INTO orders.idempo_ledger (idempotency_key, request_digest, status, http_status, result_digest,
+    response_payload_json, expires_at)
+  SELECT h.idempotency_key, h.request_digest, h.ledger_status, h.http_status, h.result_digest, h.payload::json,
+    now() + interval '48 hours'
+  FROM held h WHERE h.ledger_status IS NOT NULL AND h.ledger_missing
+  ON CONFLICT (idempotency_key) DO NOTHING
+  RETURNING idempotency_key),
+ready AS (
+  SELECT id, status, counted, error_code, error_msg, delay_ms, in_doubt FROM written
+  UNION ALL
+  SELECT h.id, h.status, h.counted, h.error_code, h.error_msg, h.delay_ms, h.in_doubt
+  FROM created c JOIN held h ON h.idempotency_key = c.idempotency_key
+  UNION ALL
+  SELECT id, status, counted, error_code, error_msg, delay_ms, in_doubt FROM held WHERE ledger_status IS NULL),
+settled AS (
+  UPDATE orders.outbox_orders o
+  SET status = r.status, attempts = o.attempts + r.counted, last_error_code = r.error_code,
+    last_error_msg = left(r.error_msg, 512), next_run_at = now() + r.delay_ms * interval '1 millisecond',
+    in_doubt = r.in_doubt, locked_by = NULL, locked_at = NULL, updated_at = now()
+  FROM ready r WHERE o.id = r.id
+  RETURNING o.id),
+journal AS (
+  INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, broker_id, began_at, ended_at, outcome, broker_ref,
+    worker)
+  SELECT h.id, h.key_hash, h.claim_no, $2, h.broker_id, h.began_at, h.ended_at, h.outcome, h.broker_ref, $1
+  FROM held h WHERE h.outcome IS NOT NULL)
+SELECT id, true AS settled FROM settled UNION ALL SELECT id, false FROM held;
+
+-- Tries of rows that were no longer ours: for the journal only. Not written a second time when it was our own settling,
+-- whose answer was lost, that let the row go.
+-- name: journal_fenced
+INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, broker_id, began_at, ended_at, outcome, broker_ref,
+  worker, fenced)
+SELECT t.id, t.key_hash, t.claim_no, $2, t.broker_id, t.began_at, t.ended_at, t.outcome, t.broker_ref, $1, true
+FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::text[],
+            $10::text[]) AS t (id, claim_no, key_hash, broker_id, began_at, ended_at, outcome, broker_ref)
+WHERE NOT EXISTS (SELECT FROM orders.sends s WHERE s.outbox_id = t.id AND s.claim_no = t.claim_no AND s.worker = $1)
+RETURNING outbox_id, claim_no;
+
+-- Rows whose ledger has the last word: settled already, or of another content, which is left alone.
+-- name: follow_ledger
+WITH held AS MATERIALIZED (
+  SELECT o.id, o.idempotency_key, o.request_digest
+  FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) JOIN orders.outbox_orders o ON o.id = t.id
+  WHERE o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no ORDER BY o.id FOR UPDATE OF o),
+truth AS MATERIALIZED (
+  SELECT h.id, l.status, l.request_digest = h.request_digest AS is_same, l.response_payload_json ->> 'reason_code' AS code
+  FROM held h JOIN orders.idempo_ledger l ON l.idempotency_key = h.idempotency_key)
+UPDATE orders.outbox_orders o
+SET status = CASE WHEN t.is_same AND t.status = 'succeeded' THEN 'succeeded' ELSE 'aborted' END,
+  last_error_code = CASE WHEN NOT t.is_same THEN 'IDEMPOTENCY_CONFLICT' WHEN t.status = 'failed'
+    THEN coalesce(t.code, o.last_error_code) END,
+  last_error_msg = CASE WHEN NOT t.is_same THEN 'the key belongs to an order with another content' END,
+  in_doubt = o.in_doubt AND NOT (t.is_same AND t.status = 'succeeded'),
+  next_run_at = NULL, locked_by = NULL, locked_at = NULL, updated_at = now()
+FROM truth t WHERE o.id = t.id AND (NOT t.is_same OR t.status IN ('succeeded', 'failed'))
+RETURNING o.id, o.status, coalesce(o.last_error_code, '') AS code;
+
+-- name: give_back
+WITH held AS MATERIALIZED (
+  SELECT o.id FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) JOIN orders.outbox_orders o ON o.id = t.id
+  WHERE o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no ORDER BY o.id FOR UPDATE OF o)
+UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_at = NULL, updated_at = now()
+FROM held h WHERE o.id = h.id;
+
+-- name: refund
+WITH open AS MATERIALIZED (
+  SELECT o.id, t.tries FROM unnest($1::bigint[], $2::integer[]) AS t (id, tries) JOIN orders.outbox_orders o ON o.id = t.id
+  WHERE o.status IN ('pending', 'failed') ORDER BY o.id FOR UPDATE OF o)
+UPDATE orders.outbox_orders o SET attempts = greatest(o.attempts - p.tries, 0), updated_at = now()
+FROM open p WHERE o.id = p.id;
