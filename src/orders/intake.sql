@@ -1,0 +1,54 @@
+-- Statements of the API. Its own session (accept, replay, wake_workers) sets orders.actor and reads by index only.
+
+-- Takes orders whose key neither table knows; gives the keys that were taken. The row of the outbox first, as everybody
+-- locks; in the order of keys, so that two nodes with the same keys don't wait for each other in a circle.
+-- name: accept_orders
+WITH enqueued AS (
+  INSERT INTO orders.outbox_orders (idempotency_key, order_request_json, request_digest, trace_id)
+  SELECT t.key, t.document::jsonb, t.digest, t.trace_id
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS t (key, document, digest, trace_id)
+  WHERE NOT EXISTS (SELECT FROM orders.idempo_ledger l WHERE l.idempotency_key = t.key)
+  ORDER BY t.key COLLATE "C"
+  ON CONFLICT (idempotency_key) DO NOTHING
+  RETURNING idempotency_key, request_digest)
+INSERT INTO orders.idempo_ledger (idempotency_key, request_digest)
+SELECT e.idempotency_key, e.request_digest FROM enqueued e
+RETURNING idempotency_key;
+
+-- Keys that were seen again. Waits for nobody: who settles an order at this moment has seen it too.
+-- name: mark_seen
+UPDATE orders.idempo_ledger l SET last_seen_at = now()
+FROM (SELECT s.idempotency_key FROM orders.idempo_ledger s WHERE s.idempotency_key = ANY ($1::text[])
+      FOR UPDATE SKIP LOCKED) seen
+WHERE l.idempotency_key = seen.idempotency_key;
+
+-- Workers look for themselves twice a second; this makes it at once. Outside of the transaction that took the orders, whose
+-- commit it would slow down.
+-- name: wake_workers
+SELECT pg_notify('orders_pending', '');
+
+-- What is known of keys. A finished row that was archived is shown as long as its ledger row lives.
+-- name: read_states
+SELECT k.key, coalesce(l.request_digest, o.request_digest) AS request_digest,
+  coalesce(o.status, a.status,
+           CASE l.status WHEN 'succeeded' THEN 'succeeded' WHEN 'failed' THEN 'aborted' ELSE 'pending' END) AS status,
+  coalesce(o.attempts, a.attempts, 0) AS attempts,
+  CASE WHEN o.status IN ('pending', 'failed') THEN o.next_run_at END AS next_run_at,
+  CASE WHEN o.id IS NOT NULL THEN o.last_error_code ELSE a.last_error_code END AS last_error_code,
+  coalesce(o.in_doubt, a.in_doubt, false) AS in_doubt, l.http_status, l.response_payload_json AS result
+FROM unnest($1::text[]) AS k (key)
+LEFT JOIN LATERAL (SELECT * FROM orders.idempo_ledger i WHERE i.idempotency_key = k.key LIMIT 1) l ON true
+LEFT JOIN LATERAL (SELECT * FROM orders.outbox_orders i WHERE i.idempotency_key = k.key LIMIT 1) o ON true
+LEFT JOIN LATERAL (
+  SELECT * FROM orders.outbox_orders_archive i
+  WHERE o.id IS NULL AND i.idempotency_key = l.idempotency_key AND i.request_digest = l.request_digest
+  ORDER BY i.id DESC LIMIT 1) a ON true
+WHERE l.idempotency_key IS NOT NULL OR o.id IS NOT NULL;
+
+-- name: read_intake_halts
+SELECT adapter, instrument FROM orders.halts WHERE intake_refused;
+
+-- Open orders in doubt, at most $1.
+-- name: count_in_doubt
+SELECT count(*) FROM (SELECT FROM orders.outbox_orders WHERE in_doubt AND status IN ('pending', 'sending', 'failed')
+                      LIMIT $1) o;
