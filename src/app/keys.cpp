@@ -2,6 +2,7 @@
 
 #include "app/command.hpp"
 #include "net/config.hpp"
+#include "orders/api_config.hpp"
 #include "orders/worker_config.hpp"
 #include "outbox/config.hpp"
 #include "pg/config.hpp"
@@ -24,6 +25,7 @@ const Schema& schema() {
     s.add(net::config_keys());
     s.add(outbox::config_keys());
     s.add(relay::config_keys());
+    s.add(orders::api_config_keys());
     s.add(orders::worker_config_keys());
     return s;
   }();

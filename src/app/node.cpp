@@ -187,6 +187,7 @@ class Node {
         *public_router_,
         *internal_router_,
         [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service)); },
+        [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service), true); },
         [this](std::function<void(const Config&)> reader) { readers_.push_back(std::move(reader)); }};
     for (const auto& name : options_.roles) roles().at(name).build(parts);
   }

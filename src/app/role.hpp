@@ -39,6 +39,8 @@ struct NodeParts {
   net::Router& public_router;
   net::Router& internal_router;
   std::function<void(std::shared_ptr<Service>)> add_service;
+  // For what keeps requests waiting: it is stopped before the listeners are.
+  std::function<void(std::shared_ptr<Service>)> add_service_stopped_first;
   // Called at SIGHUP with the configuration as it is read then, on the executor.
   std::function<void(std::function<void(const Config&)>)> on_reload;
 };

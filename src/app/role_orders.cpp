@@ -1,15 +1,23 @@
 #include "app/role.hpp"
+#include "orders/api.hpp"
 #include "orders/dispatcher.hpp"
+#include "orders/worker_config.hpp"
 
 namespace todoke::app {
 namespace {
 
 void build(NodeParts& parts) {
+  auto api = orders::build_api({parts.config, parts.clock, parts.executor, parts.pool, parts.listener,
+                                parts.database, parts.metrics, parts.public_router,
+                                parts.config.get(orders::keys::kAdapter)});
   auto dispatcher =
       orders::build_dispatcher({parts.config, parts.clock, parts.executor, parts.pool, parts.listener,
-                                parts.database, parts.health, parts.metrics, parts.tracer});
+                                parts.database, parts.health, parts.metrics, parts.tracer, api.wake_waiters});
   for (auto& service : dispatcher.services) parts.add_service(std::move(service));
+  for (auto& service : api.services) parts.add_service(std::move(service));
+  parts.add_service_stopped_first(api.stops_first);
   parts.on_reload(dispatcher.reload);
+  parts.on_reload([reload = api.reload](const Config&) { reload(); });
 }
 
 const RoleRegistration kRegistered({

@@ -33,14 +33,15 @@ constexpr double kSecondsInMinute = 60;
 constexpr KeySpec kWait{
     .name = "wait", .type = KeyType::duration, .fallback = "0", .unit = "s", .min = 0, .max = 86'400'000};
 
+// A limit that is off needs a rate all the same.
 net::Rate per_minute(std::int64_t posts) {
-  const auto count = static_cast<double>(posts);
-  return {count / kSecondsInMinute, std::max(1.0, count)};
+  const auto count = static_cast<double>(std::max<std::int64_t>(1, posts));
+  return {count / kSecondsInMinute, count};
 }
 
 net::Rate each_second(std::int64_t orders) {
-  const auto count = static_cast<double>(orders);
-  return {count, std::max(1.0, count)};
+  const auto count = static_cast<double>(std::max<std::int64_t>(1, orders));
+  return {count, count};
 }
 
 IntakeOptions intake_options(const ApiParts& parts) {

@@ -52,9 +52,10 @@ Expected<HandlerOptions> handler_options(const Config& config) {
   return options;
 }
 
-SqlPortOptions port_options(const Config& config, std::string worker) {
+SqlPortOptions port_options(const Config& config, std::string worker, std::function<void()> on_settled) {
   SqlPortOptions options;
   options.worker = std::move(worker);
+  options.on_settled = std::move(on_settled);
   options.adapter = config.get(keys::kAdapter);
   options.attempts_max = static_cast<int>(config.get(keys::kMaxAttempts));
   options.in_order = config.get(keys::kSerializeBy) == "instrument";
@@ -87,7 +88,8 @@ class OrderWorker final : public Service {
         listener_(parts.listener),
         halts_(std::move(halts)),
         adapter_(make_adapter(parts, PaperOptions::from(parts.config).value_or(PaperOptions()))),
-        port_(parts.database, port_options(parts.config, name), *halts_, parts.clock, *metrics_),
+        port_(parts.database, port_options(parts.config, name, parts.on_settled), *halts_, parts.clock,
+              *metrics_),
         handler_(handler_options(parts.config).value_or(HandlerOptions()), *adapter_, *halts_, parts.clock,
                  parts.tracer, *metrics_),
         worker_(parts.executor, worker_options(parts.config), port_, handler_, parts.clock,

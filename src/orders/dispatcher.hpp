@@ -26,6 +26,7 @@ struct DispatcherParts {
   HealthBoard& health;
   metrics::Registry& metrics;
   Tracer& tracer;
+  std::function<void()> on_settled = [] {};  // after orders were settled; on the executor
 };
 
 struct Dispatcher {

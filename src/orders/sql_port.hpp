@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct SqlPortOptions {
   std::string adapter;  // orders for others are left alone
   int attempts_max = 6;
   bool in_order = false;  // orders.serialize_by = instrument
+  std::function<void()> on_settled = [] {};
   std::chrono::milliseconds statement_max{10'000};
   // Finished rows stay for a look; aborted ones until somebody has had the time to requeue them.
   std::chrono::seconds keep_succeeded{24 * 3600};

@@ -100,6 +100,7 @@ Task<std::vector<Ticket>> SqlPort::settle(const queue::Jobs& jobs) {
     }
   }
   if (!following.empty()) co_await follow_ledger(following);
+  options_.on_settled();
   if (not_held.empty()) co_return std::vector<Ticket>{};
   co_return co_await journal_fenced(not_held);
 }

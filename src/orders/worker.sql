@@ -42,7 +42,7 @@ FROM read r ORDER BY r.due, r.id;
 
 -- One worker at a time looks for the first of each instrument: two with different snapshots could each find one.
 -- name: lock_instruments
-SELECT pg_advisory_xact_lock(128021775215464);
+SELECT pg_advisory_xact_lock(128021775215470);
 
 -- The same as claim, of each instrument only the first that is open, and none of an instrument that is being sent. Costs
 -- two index reads for each instrument with open orders, however many those are.
