@@ -73,6 +73,8 @@ Task<void> Halts::read() {
     halts.push_back({row.get<std::string>(0), row.get<std::string>(1), row.get<bool>(2)});
   }
   if (halts.size() == static_cast<std::size_t>(kHaltsMax)) halts.push_back({"*", "*", false});
+  if (was_read_ && halts.size() != halts_.size())
+    log::warning("orders", "halts changed", {{"halts", halts.size()}});
   halts_ = std::move(halts);
   read_at_ = asked;
   was_read_ = true;

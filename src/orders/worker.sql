@@ -182,7 +182,8 @@ INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, broker_id, beg
 SELECT t.id, t.key_hash, t.claim_no, $2, t.broker_id, t.began_at, t.ended_at, t.outcome, t.broker_ref, $1, true
 FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::text[],
             $10::text[]) AS t (id, claim_no, key_hash, broker_id, began_at, ended_at, outcome, broker_ref)
-WHERE NOT EXISTS (SELECT FROM orders.sends s WHERE s.outbox_id = t.id AND s.claim_no = t.claim_no AND s.worker = $1)
+WHERE NOT EXISTS (SELECT FROM orders.sends s WHERE s.outbox_id = t.id AND s.claim_no = t.claim_no AND s.worker = $1
+                  AND s.outcome <> 'LEASE_EXPIRED')
 RETURNING outbox_id, claim_no;
 
 -- Rows whose ledger has the last word: settled already, or of another content, which is left alone.

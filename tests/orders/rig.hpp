@@ -1,0 +1,68 @@
+// Order workers as processes, and the database that they share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "faults/database.hpp"
+#include "harness/test_database.hpp"
+#include "harness/todoke_process.hpp"
+
+namespace todoke::test {
+
+using Environment = std::vector<std::string>;
+
+// `todoke run --roles orders` with a worker, on a database of the test's. Retries come at once and leases are
+// short unless the environment says otherwise.
+class OrderNode {
+ public:
+  OrderNode(const TestDatabase& database, const Environment& environment);
+
+  [[nodiscard]] ChildProcess& process() { return process_; }
+  void wait_ready() { process_.wait_for_output("\"msg\":\"ready\""); }
+  // The beginning of its locked_by, up to the random part.
+  [[nodiscard]] std::string worker() const;
+  [[nodiscard]] double metric(const std::string& series);
+  void wait_for_metric(const std::string& series, double value);
+  [[nodiscard]] std::string health();
+  [[nodiscard]] std::string public_url();
+  // SIGTERM, and waits for the end.
+  Exit stop();
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
+
+ private:
+  [[nodiscard]] std::string address(const std::string& field);
+  TempFolder folder_;
+  ChildProcess process_;
+};
+
+class OrdersTest : public testing::Test {
+ protected:
+  // As the API does: ledger accepted and outbox pending.
+  void accept(const std::string& key, const std::string& instrument = "BTC-USD");
+  // Runs when it returns.
+  std::unique_ptr<OrderNode> node(const Environment& environment = {});
+  std::string value(const std::string& sql) { return database.value(sql); }
+  void run(const std::string& sql) { database.run(sql); }
+  // Waits until the only value is `wanted`.
+  void await(const std::string& sql, const std::string& wanted);
+  void await_status(const std::string& key, const std::string& status);
+  // A column of the order's row, or of its ledger row.
+  std::string of(const std::string& key, const std::string& column);
+  std::string ledger(const std::string& key, const std::string& column);
+  // What is wrong between outbox and ledger, a line for each; empty when they agree.
+  std::string disagreements();
+  void TearDown() override { EXPECT_EQ(disagreements(), ""); }
+
+  TestDatabase test_database;
+  Database database{test_database.url()};
+};
+
+// A command of `todoke` on the test's database.
+Exit todoke_on(const TestDatabase& database, std::vector<std::string> arguments);
+
+}  // namespace todoke::test

@@ -1,0 +1,210 @@
+// Workers as processes: zombies, several of them, stop, settings, outage, kill switch, order between orders.
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "rig.hpp"
+
+namespace todoke::test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(OrdersTest, AWorkerStoppedBeyondItsLeaseSettlesNothingWhenItGoesOn) {
+  const auto zombie =
+      node({"TODOKE_BROKER_PAPER_LATENCY_MS=1500", "BROKER_TIMEOUT_MS=20000", "OUTBOX_LOCK_LEASE_SEC=60"});
+  accept("zombie-key");
+  await_status("zombie-key", "sending");
+  zombie->process().kill(SIGSTOP);
+  const auto heir = node();
+  await_status("zombie-key", "succeeded");
+  const auto settled = of("zombie-key", "concat_ws(',', claim_no, attempts, updated_at)");
+  const auto result = ledger("zombie-key", "concat_ws(',', last_seen_at, response_payload_json::text)");
+  zombie->process().kill(SIGCONT);
+  zombie->wait_for_metric("outbox_fenced_total", 1);
+  EXPECT_EQ(of("zombie-key", "concat_ws(',', claim_no, attempts, updated_at)"), settled);
+  EXPECT_EQ(ledger("zombie-key", "concat_ws(',', last_seen_at, response_payload_json::text)"), result);
+  EXPECT_EQ(value("SELECT string_agg(outcome || CASE WHEN fenced THEN ' fenced' ELSE '' END, ', ' ORDER BY "
+                  "written_at)"
+                  " FROM orders.sends"),
+            "LEASE_EXPIRED, ok, FOUND fenced");
+  EXPECT_EQ(value("SELECT count(*) FROM orders.paper_book"), "1");
+}
+
+TEST_F(OrdersTest, ManyWorkersSettleEveryOrderOnceAndNothingIsSentTwice) {
+  constexpr int kOrders = 300;
+  const auto one = node({"OUTBOX_CONCURRENCY=8"});
+  const auto two = node({"OUTBOX_CONCURRENCY=8"});
+  for (int i = 0; i < kOrders; ++i) accept(fmt::format("many-key-{}", i));
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", std::to_string(kOrders));
+  EXPECT_EQ(value("SELECT max(claim_no) FROM orders.outbox_orders"), "1");
+  EXPECT_EQ(value("SELECT concat_ws(',', count(*), max(copies)) FROM orders.paper_book"),
+            fmt::format("{},1", kOrders));
+  EXPECT_EQ(value("SELECT count(*) FROM orders.sends"), std::to_string(kOrders));
+}
+
+TEST_F(OrdersTest, StoppingGivesUnsentOrdersBackAndSettlesWhatIsUnderWay) {
+  const auto worker =
+      node({"TODOKE_BROKER_PAPER_LATENCY_MS=400", "BROKER_TIMEOUT_MS=900", "OUTBOX_CONCURRENCY=1"});
+  for (int i = 0; i < 4; ++i) accept(fmt::format("stop-key-{}", i));
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'sending'", "4");
+  EXPECT_EQ(worker->stop().code, 0);
+  EXPECT_EQ(value("SELECT count(*) FROM orders.outbox_orders WHERE status = 'sending'"), "0");
+  EXPECT_EQ(value("SELECT count(*) >= 1 FROM orders.outbox_orders WHERE status = 'succeeded'"), "t");
+  EXPECT_EQ(
+      value(
+          "SELECT concat_ws(',', sum(attempts), bool_or(in_doubt), max(locked_by)) FROM orders.outbox_orders"
+          " WHERE status = 'pending'"),
+      "0,f");
+  EXPECT_EQ(value("SELECT count(*) FROM orders.workers"), "0");
+}
+
+TEST_F(OrdersTest, AnOutageOfTheBrokerAbortsNothing) {
+  // Without the breaker each order would use up its three attempts within a second.
+  const auto worker = node({"TODOKE_BROKER_PAPER_OUTAGE_SEC=6", "OUTBOX_MAX_ATTEMPTS=3"});
+  for (int i = 0; i < 20; ++i) accept(fmt::format("outage-key-{}", i));
+  worker->wait_for_metric("outbox_breaker_state{adapter=\"paper\"}", 3);
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", "20");
+  EXPECT_EQ(value("SELECT count(*) FROM orders.outbox_orders WHERE attempts >= 3"), "0");
+  EXPECT_EQ(worker->metric("outbox_processed_total{outcome=\"aborted\"}"), 0);
+  worker->wait_for_metric("outbox_breaker_state{adapter=\"paper\"}", 0);
+  // Probes only: an outage is not hammered.
+  EXPECT_EQ(value("SELECT count(*) < 40 FROM orders.sends WHERE outcome = 'BROKER_DOWN'"), "t");
+}
+
+TEST_F(OrdersTest, AHaltHoldsOrdersUntilItIsLifted) {
+  const auto worker = node();
+  run("INSERT INTO orders.halts (instrument, halted_by) VALUES ('BTC-USD', 'test')");
+  worker->process().wait_for_output("\"msg\":\"halts changed\"");
+  accept("halted-key");
+  accept("free-key", "ETH-USD");
+  await_status("free-key", "succeeded");
+  EXPECT_EQ(of("halted-key", "concat_ws(',', status, attempts)"), "pending,0");
+  run("DELETE FROM orders.halts");
+  await_status("halted-key", "succeeded");
+}
+
+TEST_F(OrdersTest, AHaltOfEverythingStopsOrdersThatAreClaimedAlready) {
+  const auto worker = node({"TODOKE_BROKER_PAPER_LATENCY_MS=300", "OUTBOX_CONCURRENCY=1"});
+  for (int i = 0; i < 20; ++i) accept(fmt::format("kill-key-{:02}", i));
+  await("SELECT count(*) > 0 FROM orders.sends", "t");
+  run("INSERT INTO orders.halts (halted_by) VALUES ('test')");
+  worker->process().wait_for_output("\"msg\":\"halts changed\"");
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'sending'", "0");
+  EXPECT_EQ(value("SELECT count(*) FROM orders.sends s, orders.halts h WHERE s.began_at > h.halted_at + "
+                  "interval '1 s'"),
+            "0");
+  EXPECT_EQ(value("SELECT count(*) > 0 FROM orders.outbox_orders WHERE status = 'pending'"), "t");
+  EXPECT_EQ(value("SELECT sum(attempts) FROM orders.outbox_orders"), "0");
+}
+
+TEST_F(OrdersTest, AnOrderThatIsTooOldIsNotSent) {
+  accept("stale-key");
+  run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET created_at = now() - interval '1 hour'; "
+      "RESET orders.actor");
+  const auto worker = node({"TODOKE_ORDERS_MAX_AGE_SEC_IOC=60"});
+  await_status("stale-key", "aborted");
+  EXPECT_EQ(of("stale-key", "concat_ws(',', attempts, last_error_code)"), "0,ORDER_EXPIRED");
+  EXPECT_EQ(ledger("stale-key", "concat_ws(',', status, http_status)"), "failed,410");
+  EXPECT_EQ(value("SELECT count(*) FROM orders.sends"), "0");
+}
+
+TEST_F(OrdersTest, SerializedOrdersOfAnInstrumentAreSentOneAfterTheOtherAcrossWorkers) {
+  const Environment in_order{"TODOKE_ORDERS_SERIALIZE_BY=instrument", "TODOKE_BROKER_PAPER_LATENCY_MS=20"};
+  for (int i = 0; i < 8; ++i) {
+    accept(fmt::format("btc-key-{}", i));
+    accept(fmt::format("eth-key-{}", i), "ETH-USD");
+  }
+  const auto one = node(in_order);
+  const auto two = node(in_order);
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", "16");
+  // No try began before the earlier order of its instrument had ended.
+  EXPECT_EQ(value("SELECT count(*) FROM orders.sends a JOIN orders.outbox_orders x ON x.id = a.outbox_id"
+                  " JOIN orders.outbox_orders y ON y.instrument = x.instrument AND y.id > x.id"
+                  " JOIN orders.sends b ON b.outbox_id = y.id WHERE b.began_at < a.ended_at"),
+            "0");
+}
+
+TEST_F(OrdersTest, WithoutAWorkerOrdersWaitAndHealthSaysSo) {
+  const auto idle = node({"OUTBOX_ENABLED=false"});
+  accept("waiting-key");
+  EXPECT_THAT(idle->health(), HasSubstr("no worker runs"));
+  const auto worker = node();
+  await_status("waiting-key", "succeeded");
+  wait_until("health to see the worker",
+             [&] { return idle->health().find("no worker runs") == std::string::npos; });
+}
+
+TEST_F(OrdersTest, EverySeriesIsThereFromTheStart) {
+  const auto worker = node();
+  for (const auto* series :
+       {"outbox_claimed_total", "outbox_lock_lease_expired_total", "outbox_oldest_pending_seconds",
+        "outbox_in_doubt", "outbox_breaker_state{adapter=\"paper\"}", "outbox_retry_total{attempt=\"1\"}",
+        "outbox_retry_total{attempt=\"6\"}", "outbox_latency_ms_count{phase=\"send\"}",
+        "outbox_latency_ms_count{phase=\"commit\"}"}) {
+    EXPECT_EQ(worker->metric(series), 0) << series;
+  }
+  for (const auto* outcome : {"succeeded", "failed", "aborted", "conflict", "synced"}) {
+    EXPECT_EQ(worker->metric(fmt::format("outbox_processed_total{{outcome=\"{}\"}}", outcome)), 0) << outcome;
+  }
+  EXPECT_GE(worker->metric("outbox_latency_ms_count{phase=\"claim\"}"), 0);
+}
+
+TEST_F(OrdersTest, KeysAndContentAreInNoLog) {
+  const auto worker = node({"TODOKE_LOG_LEVEL=debug", "TODOKE_BROKER_PAPER_FIRST=down"});
+  accept("secret-key-4711", "SECRET-INSTR");
+  await_status("secret-key-4711", "succeeded");
+  worker->process().wait_for_output("\"status\":\"succeeded\"");
+  EXPECT_THAT(worker->process().err(), HasSubstr(value("SELECT orders.key_hash('secret-key-4711')")));
+  EXPECT_EQ(worker->process().err().find("secret-key-4711"), std::string::npos);
+  EXPECT_EQ(worker->process().err().find("SECRET-INSTR"), std::string::npos);
+}
+
+TEST_F(OrdersTest, ALeaseTooShortForTheBrokerIsRefused) {
+  OrderNode refused(test_database, {"OUTBOX_LOCK_LEASE_SEC=3", "BROKER_TIMEOUT_MS=2500"});
+  const auto exit = refused.process().wait();
+  EXPECT_NE(exit.code, 0);
+  EXPECT_THAT(exit.err, HasSubstr("outbox.lock_lease_sec"));
+}
+
+TEST_F(OrdersTest, SighupChangesTheConcurrency) {
+  const TempFolder folder;
+  const auto file = (folder.path() / "todoke.toml").string();
+  const auto write = [&](int concurrency) {
+    std::ofstream(file) << fmt::format("[outbox]\nconcurrency = {}\n", concurrency);
+  };
+  write(1);
+  const auto worker = node({"TODOKE_CONFIG=" + file, "TODOKE_BROKER_PAPER_LATENCY_MS=200"});
+  write(16);
+  worker->process().kill(SIGHUP);
+  worker->process().wait_for_output("settings read again");
+  for (int i = 0; i < 16; ++i) accept(fmt::format("hup-key-{:02}", i));
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", "16");
+  // At least two tries were under way at the same time.
+  EXPECT_EQ(value("SELECT count(*) > 0 FROM orders.sends a JOIN orders.sends b ON a.outbox_id < b.outbox_id"
+                  " AND a.began_at < b.ended_at AND b.began_at < a.ended_at"),
+            "t");
+}
+
+TEST_F(OrdersTest, FinishedOrdersGoToTheArchiveAndTheirKeysCanComeAgain) {
+  const auto first = node();
+  accept("archive-key");
+  await_status("archive-key", "succeeded");
+  first->stop();
+  run("SET orders.actor = 'test';"
+      "UPDATE orders.outbox_orders SET created_at = now() - interval '3 days', updated_at = now() - interval "
+      "'50 hours';"
+      "UPDATE orders.idempo_ledger SET first_seen_at = now() - interval '3 days', expires_at = now() - "
+      "interval '2 hours';"
+      "RESET orders.actor");
+  const auto second = node();
+  await("SELECT count(*) FROM orders.outbox_orders", "0");
+  await("SELECT status FROM orders.outbox_orders_archive", "succeeded");
+  second->stop();
+  const auto third = node();
+  await("SELECT count(*) FROM orders.idempo_ledger", "0");
+  accept("archive-key");
+}
+
+}  // namespace
+}  // namespace todoke::test
