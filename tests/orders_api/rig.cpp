@@ -1,0 +1,197 @@
+#include "orders_api/rig.hpp"
+
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include <fmt/format.h>
+#include <libpq-fe.h>
+
+#include "net/config.hpp"
+#include "net/server.hpp"
+#include "orders/api.hpp"
+#include "orders/api_config.hpp"
+#include "pg/listener.hpp"
+#include "pg/pool.hpp"
+
+namespace todoke::test {
+namespace {
+
+using net::test::kPatience;
+using net::test::Loop;
+using net::test::RawClient;
+
+// Between two looks at a condition: leaves the processor to the rig.
+constexpr std::chrono::milliseconds kPollPause(2);
+
+const Schema& schema() {
+  static const Schema kSchema = [] {
+    Schema all;
+    all.add(net::config_keys());
+    all.add(orders::api_config_keys());
+    return all;
+  }();
+  return kSchema;
+}
+
+Config config_of(const Flags& flags) {
+  Config config(schema());
+  for (const auto& [key, value] : flags) config.set_flag(key, value);
+  return config;
+}
+
+pg::ConnectOptions through(const PgProxy& proxy, const TestDatabase& database) {
+  pg::ConnectOptions options;
+  options.url = fmt::format("host={} user=postgres dbname={}", proxy.folder(), database.name());
+  return options;
+}
+
+}  // namespace
+
+struct OrdersRig::Parts {
+  Parts(const Flags& flags, const pg::ConnectOptions& database)
+      : config(config_of(flags)),
+        pool({.connect = database}, clock, registry),
+        listener(std::make_shared<pg::Listener>(main.executor(), pg::ListenerOptions{.connect = database},
+                                                registry)),
+        supervisor(main.executor(), clock, board, registry) {
+    net::ServerConfig server_config;
+    server_config.listen = "127.0.0.1:0";
+    server_config.limits = net::limits_from(config);
+    const auto router = std::make_shared<net::Router>();
+    server_config.router = router;
+    server = std::make_shared<net::HttpServer>(std::move(server_config), main.executor(),
+                                               std::vector{connections.executor()}, registry);
+    supervisor.add(server, true);
+    supervisor.add(listener);
+    auto api = orders::build_api(
+        {config, clock, main.executor(), pool, *listener, database, registry, *router, "paper"});
+    for (auto& service : api.services) supervisor.add(std::move(service));
+    supervisor.add(api.stops_first, true);
+    reload = api.reload;
+    main.run(supervisor.start());
+  }
+
+  ~Parts() {
+    main.run(supervisor.stop());
+    pool.close();
+  }
+
+  Config config;
+  SystemClock clock;
+  metrics::Registry registry;
+  HealthBoard board;
+  Loop main;
+  Loop connections;
+  pg::Pool pool;
+  std::shared_ptr<pg::Listener> listener;
+  std::shared_ptr<net::HttpServer> server;
+  Supervisor supervisor;
+  std::function<void()> reload;
+};
+
+std::string order_body(const std::string& key, const std::map<std::string, std::string>& changes) {
+  std::map<std::string, std::string> members{{"instrument", R"("BTC-USD")"},
+                                             {"side", R"("BUY")"},
+                                             {"qty", "0.5"},
+                                             {"idempotency_key", fmt::format("\"{}\"", key)}};
+  for (const auto& [name, value] : changes) members[name] = value;
+  std::string text;
+  for (const auto& [name, value] : members) {
+    if (!value.empty()) text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", name, value);
+  }
+  return "{" + text + "}";
+}
+
+std::string member(const std::string& json, std::string_view path) {
+  const auto document = orders::read_json(json);
+  if (!document) throw std::runtime_error("no JSON: " + json);
+  const auto* value = &*document;
+  while (value != nullptr && !path.empty()) {
+    const auto dot = path.find('.');
+    value = value->member(path.substr(0, dot));
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  }
+  using Kind = orders::JsonValue::Kind;
+  if (value == nullptr) return "null";
+  if (value->is(Kind::boolean)) return value->flag ? "true" : "false";
+  return value->text;
+}
+
+OrdersRig::OrdersRig(Flags flags)
+    : proxy_(std::make_unique<PgProxy>(database_.socket_folder())),
+      parts_(std::make_unique<Parts>(flags, through(*proxy_, database_))) {}
+
+OrdersRig::~OrdersRig() = default;
+
+RawResponse OrdersRig::ask(const std::string& request) const {
+  RawClient client(port());
+  return client.ask(request);
+}
+
+RawResponse OrdersRig::post(const std::string& key, const std::string& body, const std::string& more) const {
+  return ask(
+      net::test::post("/do/order", body,
+                      fmt::format("Content-Type: application/json\r\nIdempotency-Key: {}\r\n{}", key, more)));
+}
+
+RawResponse OrdersRig::get(const std::string& target, const std::string& more) const {
+  return ask(net::test::get(target, more));
+}
+
+std::uint16_t OrdersRig::port() const {
+  return parts_->server->port();
+}
+
+Rows OrdersRig::sql(const std::string& statement) const {
+  const std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdb(database_.url().c_str()), PQfinish);
+  const std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection.get(), statement.c_str()),
+                                                              PQclear);
+  const auto status = PQresultStatus(result.get());
+  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+    throw std::runtime_error(PQerrorMessage(connection.get()));
+  }
+  Rows rows;
+  for (int row = 0; row < PQntuples(result.get()); ++row) {
+    std::string text;
+    for (int column = 0; column < PQnfields(result.get()); ++column) {
+      if (column > 0) text += '|';
+      text += PQgetvalue(result.get(), row, column);
+    }
+    rows.push_back(std::move(text));
+  }
+  return rows;
+}
+
+std::string OrdersRig::value(const std::string& statement) const {
+  const auto rows = sql(statement);
+  if (rows.size() != 1) throw std::runtime_error(fmt::format("{} rows: {}", rows.size(), statement));
+  return rows.front();
+}
+
+double OrdersRig::metric(const std::string& series) const {
+  std::istringstream lines(parts_->registry.render());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
+  }
+  return 0;
+}
+
+void OrdersRig::reload() {
+  parts_->main.call(parts_->reload);
+}
+
+void OrdersRig::stop() {
+  parts_.reset();
+}
+
+bool await(const std::function<bool()>& condition) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < until) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(kPollPause);
+  }
+  return false;
+}
+
+}  // namespace todoke::test
