@@ -105,6 +105,7 @@ void Connection::State::arm(Deadline limit) {
   began = std::chrono::steady_clock::now();
   cancelled = false;
   fatal.clear();
+  server_ended_it = false;
 }
 
 Task<void> Connection::State::end() {
@@ -162,6 +163,7 @@ Task<Io> Connection::State::next_result(ResultPtr& result) {
   if (!result) co_return PQstatus(conn) == CONNECTION_BAD ? Io::lost : Io::ok;
   if (PQresultStatus(result.get()) == PGRES_FATAL_ERROR && is_fatal(result.get())) {
     fatal = error_fields(result.get()).message;
+    server_ended_it = PQresultErrorField(result.get(), PG_DIAG_SEVERITY_NONLOCALIZED) != nullptr;
     co_return Io::lost;
   }
   co_return Io::ok;

@@ -89,7 +89,8 @@ struct Connection::State {
   SteadyTime until;
   SteadyTime began;
   bool cancelled = false;
-  std::string fatal;  // the server's last words, when it ended the connection itself
+  std::string fatal;  // the last words on a connection that ended: the server's, or libpq's about it
+  bool server_ended_it = false;  // they are the server's own
 
   struct Cancel;
   std::shared_ptr<Cancel> cancel;

@@ -170,7 +170,7 @@ Task<Outcome> run_steps(Connection::State& state, const std::vector<Step>& steps
 [[noreturn]] void throw_lost(Connection::State& state, const Outcome& outcome, const std::vector<Step>& steps,
                              std::optional<std::size_t> commit_at) {
   // The server's own farewell before it came to the COMMIT, or a COMMIT that never left: it did not commit.
-  const bool before_commit = !state.fatal.empty() && commit_at && outcome.reached < *commit_at;
+  const bool before_commit = state.server_ended_it && commit_at && outcome.reached < *commit_at;
   if (commit_at && outcome.flushed && !before_commit) {
     const auto message =
         outcome.io == Io::expired ? std::string("the deadline passed") : state.last_message();

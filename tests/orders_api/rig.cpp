@@ -24,6 +24,8 @@ using net::test::RawClient;
 // Between two looks at a condition: leaves the processor to the rig.
 constexpr std::chrono::milliseconds kPollPause(2);
 
+constexpr std::size_t kSpansMax = 1'000;
+
 const Schema& schema() {
   static const Schema kSchema = [] {
     Schema all;
@@ -61,7 +63,8 @@ struct OrdersRig::Parts {
     const auto router = std::make_shared<net::Router>();
     server_config.router = router;
     server = std::make_shared<net::HttpServer>(std::move(server_config), main.executor(),
-                                               std::vector{connections.executor()}, registry);
+                                               std::vector{connections.executor()}, registry, &tracer);
+    tracer.enable(true);
     supervisor.add(server, true);
     supervisor.add(listener);
     auto api = orders::build_api(
@@ -80,6 +83,7 @@ struct OrdersRig::Parts {
   Config config;
   SystemClock clock;
   metrics::Registry registry;
+  Tracer tracer{registry};
   HealthBoard board;
   Loop main;
   Loop connections;
@@ -118,9 +122,22 @@ std::string member(const std::string& json, std::string_view path) {
   return value->text;
 }
 
-OrdersRig::OrdersRig(Flags flags)
-    : proxy_(std::make_unique<PgProxy>(database_.socket_folder())),
-      parts_(std::make_unique<Parts>(flags, through(*proxy_, database_))) {}
+OrdersRig::OrdersRig(const Flags& flags) : OrdersRig(flags, std::make_shared<TestDatabase>()) {}
+
+OrdersRig::OrdersRig(const Flags& flags, std::shared_ptr<TestDatabase> database)
+    : database_(std::move(database)),
+      proxy_(std::make_unique<PgProxy>(database_->socket_folder())),
+      parts_(std::make_unique<Parts>(flags, through(*proxy_, *database_))) {}
+
+std::unique_ptr<OrdersRig> OrdersRig::sibling() const {
+  return std::unique_ptr<OrdersRig>(new OrdersRig({}, database_));
+}
+
+std::vector<std::string> OrdersRig::spans() {
+  std::vector<std::string> texts;
+  for (const auto& span : parts_->tracer.take(kSpansMax)) texts.push_back(otlp_json({span}, "0.0.0-test"));
+  return texts;
+}
 
 OrdersRig::~OrdersRig() = default;
 
@@ -144,7 +161,8 @@ std::uint16_t OrdersRig::port() const {
 }
 
 Rows OrdersRig::sql(const std::string& statement) const {
-  const std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdb(database_.url().c_str()), PQfinish);
+  const std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdb(database_->url().c_str()),
+                                                              PQfinish);
   const std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection.get(), statement.c_str()),
                                                               PQclear);
   const auto status = PQresultStatus(result.get());

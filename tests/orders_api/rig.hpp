@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "harness/pg_proxy.hpp"
 #include "harness/test_database.hpp"
 #include "http/rig.hpp"
 #include "orders/json_value.hpp"
-#include "orders_api/pg_proxy.hpp"
 
 namespace todoke::test {
 
@@ -30,7 +30,7 @@ std::string member(const std::string& json, std::string_view path);
 
 class OrdersRig {
  public:
-  explicit OrdersRig(Flags flags = {});
+  explicit OrdersRig(const Flags& flags = {});
   ~OrdersRig();
   OrdersRig(const OrdersRig&) = delete;
   OrdersRig& operator=(const OrdersRig&) = delete;
@@ -48,6 +48,11 @@ class OrdersRig {
   [[nodiscard]] std::string value(const std::string& statement) const;
   [[nodiscard]] double metric(const std::string& series) const;
 
+  // A second node on the same database.
+  [[nodiscard]] std::unique_ptr<OrdersRig> sibling() const;
+  // The finished spans as text.
+  [[nodiscard]] std::vector<std::string> spans();
+
   // The database as the rig sees it.
   [[nodiscard]] PgProxy& proxy() { return *proxy_; }
   void reload();
@@ -56,7 +61,8 @@ class OrdersRig {
 
  private:
   struct Parts;
-  TestDatabase database_;
+  OrdersRig(const Flags& flags, std::shared_ptr<TestDatabase> database);
+  std::shared_ptr<TestDatabase> database_;
   std::unique_ptr<PgProxy> proxy_;
   std::unique_ptr<Parts> parts_;
 };

@@ -1,6 +1,7 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "base/error.hpp"
+#include "harness/pg_proxy.hpp"
 #include "pg/support.hpp"
 #include "pg/transaction.hpp"
 
@@ -279,6 +280,25 @@ TEST_F(ConnectionTest, AConnectionLostDuringCommitLeavesTheOutcomeUnknown) {
     Beside committing(executor, commit(transaction));
     co_await wait_until_stuck(*admin, second->backend_pid());
     co_await terminate(*admin, second->backend_pid());
+    co_await message_of<CommitOutcomeUnknown>(committing.join());
+  });
+}
+
+// All answers of a batch get lost, also those to the statements before its COMMIT.
+TEST_F(ConnectionTest, AConnectionLostWithoutAnyAnswerLeavesTheOutcomeUnknown) {
+  test::PgProxy proxy(db_.socket_folder());
+  run_task([&]() -> Task<void> {
+    const auto admin = co_await db_.connect();
+    ConnectOptions options;
+    options.url = "host=" + proxy.folder() + " user=postgres dbname=" + db_.name();
+    const auto connection = co_await Connection::connect(std::move(options), soon());
+    Batch batch;
+    batch.add(kInsert, {1});
+    proxy.hold_answers_after("INSERT");
+    const auto executor = co_await asio::this_coro::executor;
+    Beside committing(executor, run_batch(*connection, std::move(batch), soon()));
+    co_await wait_until(*admin, "SELECT count(*) = 1 FROM t");
+    proxy.cut();
     co_await message_of<CommitOutcomeUnknown>(committing.join());
   });
 }

@@ -1,4 +1,4 @@
-#include "orders_api/pg_proxy.hpp"
+#include "harness/pg_proxy.hpp"
 
 #include <array>
 #include <atomic>

@@ -1,0 +1,99 @@
+// Many posts at the same moment.
+#include <barrier>
+#include <future>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "orders_api/rig.hpp"
+
+namespace todoke::test {
+namespace {
+
+// Posts all at once, each over a connection that is open already.
+std::vector<RawResponse> post_together(const OrdersRig& rig,
+                                       const std::vector<std::pair<std::string, std::string>>& posts) {
+  std::barrier ready(static_cast<std::ptrdiff_t>(posts.size()));
+  std::vector<std::future<RawResponse>> answers;
+  for (const auto& [key, body] : posts) {
+    answers.push_back(std::async(std::launch::async, [&rig, &ready, &key = key, &body = body] {
+      net::test::RawClient client(rig.port());
+      const auto headers = fmt::format("Content-Type: application/json\r\nIdempotency-Key: {}\r\n", key);
+      ready.arrive_and_wait();
+      return client.ask(net::test::post("/do/order", body, headers));
+    }));
+  }
+  std::vector<RawResponse> all;
+  for (auto& answer : answers) all.push_back(answer.get());
+  return all;
+}
+
+TEST(OrderConcurrency, OfTwentyPostsOfOneKeyWithTwoBodiesOneIsAccepted) {
+  const OrdersRig rig;
+  constexpr int kRounds = 10;
+  constexpr std::size_t kPosts = 20;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto key = fmt::format("key-{:04}", round);
+    std::vector<std::pair<std::string, std::string>> posts;
+    for (std::size_t i = 0; i < kPosts; ++i)
+      posts.emplace_back(key, order_body(key, {{"qty", i % 2 == 0 ? "1" : "2"}}));
+    const auto answers = post_together(rig, posts);
+    const auto qty = rig.value(fmt::format(
+        "SELECT order_request_json ->> 'qty' FROM orders.outbox_orders WHERE idempotency_key = '{}'", key));
+    int accepted = 0;
+    for (std::size_t i = 0; i < kPosts; ++i) {
+      const bool winner = (i % 2 == 0 ? "1" : "2") == qty;
+      if (answers[i].status == 201) ++accepted;
+      if (winner) {
+        EXPECT_TRUE(answers[i].status == 201 || answers[i].status == 200) << answers[i].body;
+      } else {
+        EXPECT_EQ(answers[i].status, 409) << answers[i].body;
+      }
+    }
+    EXPECT_EQ(accepted, 1);
+  }
+  EXPECT_EQ(rig.value("SELECT count(*) FROM orders.idempo_ledger"), std::to_string(kRounds));
+}
+
+TEST(OrderConcurrency, TwoNodesAcceptOneKeyOnce) {
+  const OrdersRig rig;
+  const auto other = rig.sibling();
+  constexpr int kKeys = 20;
+  std::vector<std::future<int>> answers;
+  for (int i = 0; i < kKeys; ++i) {
+    const auto key = fmt::format("key-{:04}", i);
+    for (const OrdersRig* node : {&rig, static_cast<const OrdersRig*>(other.get())}) {
+      answers.push_back(std::async(std::launch::async, [node, key] { return node->post(key).status; }));
+    }
+  }
+  for (int i = 0; i < kKeys; ++i) {
+    const auto first = answers[static_cast<std::size_t>(2 * i)].get();
+    const auto second = answers[static_cast<std::size_t>(2 * i + 1)].get();
+    EXPECT_EQ((std::multiset<int>{first, second}), (std::multiset<int>{200, 201}));
+  }
+  EXPECT_EQ(rig.value("SELECT count(*) FROM orders.outbox_orders"), std::to_string(kKeys));
+}
+
+TEST(OrderConcurrency, PostsThatComeTogetherShareTransactions) {
+  const OrdersRig rig;
+  constexpr int kPosts = 64;
+  // Holds the first batch up, so that the others gather behind it.
+  rig.sql(
+      "CREATE FUNCTION orders.slow() RETURNS trigger LANGUAGE plpgsql AS "
+      "$$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$; "
+      "CREATE TRIGGER slow AFTER INSERT ON orders.idempo_ledger FOR EACH STATEMENT EXECUTE FUNCTION "
+      "orders.slow()");
+  std::vector<std::pair<std::string, std::string>> posts;
+  for (int i = 0; i < kPosts; ++i) {
+    const auto key = fmt::format("key-{:04}", i);
+    posts.emplace_back(key, order_body(key));
+  }
+  for (const auto& answer : post_together(rig, posts)) EXPECT_EQ(answer.status, 201) << answer.body;
+  EXPECT_LT(rig.metric("todoke_orders_intake_batch_orders_count"), kPosts / 2);
+  EXPECT_EQ(rig.value("SELECT count(*) FROM orders.idempo_ledger WHERE status = 'accepted'"),
+            std::to_string(kPosts));
+}
+
+}  // namespace
+}  // namespace todoke::test

@@ -1,0 +1,50 @@
+// Keys and content stay out of logs and traces.
+#include <mutex>
+
+#include <gtest/gtest.h>
+
+#include "base/log.hpp"
+#include "orders/canonical.hpp"
+#include "orders_api/rig.hpp"
+
+namespace todoke::test {
+namespace {
+
+TEST(OrderPrivacy, LogsAndSpansShowAKeyAsItsHashOnly) {
+  std::mutex mutex;
+  std::string logged;
+  log::configure(log::Level::debug, log::Format::json);
+  {
+    const log::Capture capture([&](std::string_view line) {
+      const std::lock_guard lock(mutex);
+      logged += line;
+    });
+    OrdersRig rig(Flags{{"orders.accept_timeout", "200ms"}});
+    EXPECT_EQ(rig.post("secret-key-1", order_body("secret-key-1", {{"instrument", "\"SECRET-X\""}})).status,
+              201);
+    EXPECT_EQ(rig.post("secret-key-1", order_body("secret-key-1", {{"qty", "123.456"}})).status, 409);
+    EXPECT_EQ(rig.post("secret-key-1", order_body("secret-key-1", {{"qty", "\"123.456\""}})).status, 422);
+    EXPECT_EQ(rig.get("/do/order/secret-key-1").status, 200);
+    EXPECT_EQ(rig.get("/do/order/secret-key-2").status, 404);
+    EXPECT_EQ(rig.get("/do/order/secret-key-1?wait=x").status, 422);
+    EXPECT_EQ(rig.ask("DELETE /do/order/secret-key-1 HTTP/1.1\r\nHost: test\r\n\r\n").status, 405);
+    rig.proxy().set_reachable(false);
+    EXPECT_EQ(rig.post("secret-key-3").status, 503);
+    EXPECT_EQ(rig.get("/do/order/secret-key-1").status, 503);
+    for (const auto& span : rig.spans()) {
+      EXPECT_EQ(span.find("secret"), std::string::npos) << span;
+      logged += span;
+    }
+    log::flush();
+  }
+  log::configure(log::Level::info, log::Format::human);
+  const std::lock_guard lock(mutex);
+  EXPECT_NE(logged.find("/do/order/{idempotency_key}"), std::string::npos);
+  EXPECT_NE(logged.find(orders::key_hash("secret-key-1")), std::string::npos);
+  EXPECT_EQ(logged.find("secret-key"), std::string::npos);
+  EXPECT_EQ(logged.find("SECRET-X"), std::string::npos);
+  EXPECT_EQ(logged.find("123.456"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace todoke::test
