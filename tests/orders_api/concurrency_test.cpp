@@ -16,12 +16,13 @@ std::vector<RawResponse> post_together(const OrdersRig& rig,
                                        const std::vector<std::pair<std::string, std::string>>& posts) {
   std::barrier ready(static_cast<std::ptrdiff_t>(posts.size()));
   std::vector<std::future<RawResponse>> answers;
-  for (const auto& [key, body] : posts) {
-    answers.push_back(std::async(std::launch::async, [&rig, &ready, &key = key, &body = body] {
+  for (const auto& post : posts) {
+    answers.push_back(std::async(std::launch::async, [&rig, &ready, &post] {
       net::test::RawClient client(rig.port());
-      const auto headers = fmt::format("Content-Type: application/json\r\nIdempotency-Key: {}\r\n", key);
+      const auto headers =
+          fmt::format("Content-Type: application/json\r\nIdempotency-Key: {}\r\n", post.first);
       ready.arrive_and_wait();
-      return client.ask(net::test::post("/do/order", body, headers));
+      return client.ask(net::test::post("/do/order", post.second, headers));
     }));
   }
   std::vector<RawResponse> all;
