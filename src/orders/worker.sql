@@ -9,7 +9,8 @@ FROM (SELECT id FROM orders.outbox_orders WHERE status = 'failed' AND next_run_a
 WHERE o.id = due.id;
 
 -- Rows with what the ledger says of their key. A settled failure of a pending row means that it was requeued: its
--- ledger row is open again, with an audit row.
+-- ledger row is open again, with an audit row. Behind 200,000 backed-off rows: 0.06 ms to find 32 rows, 0.16 ms to claim
+-- one, 20 us for each further one (EXPLAIN (ANALYZE, BUFFERS) on Postgres 15, two cores).
 -- name: claim
 WITH picked AS MATERIALIZED (
   SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due FROM orders.outbox_orders o
@@ -48,20 +49,23 @@ SELECT pg_advisory_xact_lock(128021775215470);
 -- two index reads for each instrument with open orders, however many those are.
 -- name: claim_in_order
 WITH RECURSIVE heads AS (
-  (SELECT coalesce(o.instrument, '') AS instrument, o.id FROM orders.outbox_orders o
+  (SELECT coalesce(o.instrument, '') AS instrument, o.id, o.status, coalesce(o.next_run_at, o.created_at) AS due, o.adapter
+   FROM orders.outbox_orders o
    WHERE o.status IN ('pending', 'sending', 'failed') ORDER BY coalesce(o.instrument, ''), o.id LIMIT 1)
   UNION ALL
-  SELECT n.instrument, n.id FROM heads h CROSS JOIN LATERAL (
-    SELECT coalesce(o.instrument, '') AS instrument, o.id FROM orders.outbox_orders o
+  SELECT n.instrument, n.id, n.status, n.due, n.adapter FROM heads h CROSS JOIN LATERAL (
+    SELECT coalesce(o.instrument, '') AS instrument, o.id, o.status, coalesce(o.next_run_at, o.created_at) AS due, o.adapter
+    FROM orders.outbox_orders o
     WHERE o.status IN ('pending', 'sending', 'failed') AND coalesce(o.instrument, '') > h.instrument
     ORDER BY coalesce(o.instrument, ''), o.id LIMIT 1) n),
 picked AS MATERIALIZED (
-  SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due FROM heads h JOIN orders.outbox_orders o ON o.id = h.id
-  WHERE o.status = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
-    AND (o.adapter IS NULL OR o.adapter = $3) AND h.instrument <> ALL ($4::text[])
+  -- The empty text keeps the planner from reading the index of pending rows instead of the one row.
+  SELECT o.id, h.due FROM heads h JOIN orders.outbox_orders o ON o.id = h.id
+  WHERE h.status = 'pending' AND o.status || '' = 'pending' AND h.due <= now()
+    AND (h.adapter IS NULL OR h.adapter = $3) AND h.instrument <> ALL ($4::text[])
     AND NOT EXISTS (SELECT FROM orders.outbox_orders s
                     WHERE s.status = 'sending' AND coalesce(s.instrument, '') = h.instrument)
-  ORDER BY coalesce(o.next_run_at, o.created_at), o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED),
+  ORDER BY h.due, o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED),
 claimed AS (
   UPDATE orders.outbox_orders o
   SET status = 'sending', locked_by = $2, locked_at = now(), updated_at = now(), claim_no = o.claim_no + 1

@@ -81,11 +81,11 @@ Exit OrderNode::stop() {
 void OrdersTest::accept(const std::string& key, const std::string& instrument) {
   run(fmt::format(
       "BEGIN;"
-      "INSERT INTO orders.idempo_ledger (idempotency_key, request_digest) VALUES ('{0}', 'sha256:{0}');"
+      "INSERT INTO orders.idempo_ledger (idempotency_key, request_digest) VALUES ('{0}', md5('{0}'));"
       "INSERT INTO orders.outbox_orders (idempotency_key, order_request_json, request_digest) VALUES ('{0}',"
       " '{{\"instrument\": \"{1}\", \"side\": \"BUY\", \"qty\": 2, \"price\": 10.5, \"idempotency_key\": "
       "\"{0}\"}}',"
-      " 'sha256:{0}');"
+      " md5('{0}'));"
       "COMMIT",
       key, instrument));
 }

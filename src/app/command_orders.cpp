@@ -1,0 +1,275 @@
+// What an operator does with orders.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <pwd.h>
+#include <sstream>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "app/command.hpp"
+#include "app/connection_in_use.hpp"
+#include "orders/admin.hpp"
+#include "orders/exec_result_json.hpp"
+#include "orders/worker_config.hpp"
+
+namespace todoke::app {
+namespace {
+
+constexpr std::chrono::seconds kAnswerMax(30);
+constexpr std::array<std::string_view, 5> kStatuses{"pending", "sending", "failed", "succeeded", "aborted"};
+
+Deadline soon() {
+  return Deadline::after(kAnswerMax);
+}
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+}
+
+// Who stands in the audit: the user of the operating system.
+std::string actor() {
+  std::array<char, 4'096> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found);
+  return fmt::format("operator:{}", found != nullptr ? std::string(entry.pw_name) : std::to_string(getuid()));
+}
+
+std::optional<std::string> option(const Arguments& arguments, std::string_view name) {
+  const auto found = arguments.options.find(name);
+  if (found == arguments.options.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string duration(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f}s", seconds);
+  if (seconds < 7'200) return fmt::format("{:.0f}m", seconds / 60);
+  return fmt::format("{:.0f}h", seconds / 3'600);
+}
+
+Task<void> list(pg::Connection& connection, orders::ListFilter filter) {
+  const auto most = filter.most;
+  const auto lines = co_await orders::list_orders(connection, std::move(filter), soon());
+  print(fmt::format("{:>10}  {:<12}  {:<9}  {:>8}  {:<8}  {:>6}  {:<20}  {}\n", "id", "key (hash)", "status",
+                    "attempts", "in doubt", "age", "last error", "held by / next try"));
+  for (const auto& line : lines) {
+    const auto where = !line.locked_by.empty()   ? line.locked_by
+                       : line.due_in_seconds > 0 ? "in " + duration(line.due_in_seconds)
+                                                 : std::string();
+    print(fmt::format("{:>10}  {:<12}  {:<9}  {:>8}  {:<8}  {:>6}  {:<20}  {}\n", line.id,
+                      line.key_hash.substr(0, 12), line.status, line.attempts, line.in_doubt ? "yes" : "",
+                      duration(line.age_seconds), line.code, where));
+  }
+  if (lines.size() == static_cast<std::size_t>(most))
+    print(fmt::format("(the newest {}; --limit shows more)\n", most));
+}
+
+Task<std::int64_t> id_of(pg::Connection& connection, std::string text) {
+  const auto id = co_await orders::find_order(connection, std::move(text), soon());
+  if (!id) throw UserError(id.error().message);
+  co_return *id;
+}
+
+Task<void> show(pg::Connection& connection, std::string which, bool reveal) {
+  const auto id = co_await id_of(connection, std::move(which));
+  const auto details = co_await orders::show_order(connection, id, reveal, actor(), soon());
+  for (const auto& [name, value] : details.fields) {
+    if (!value.empty()) print(fmt::format("{:<15} {}\n", name, value));
+  }
+  if (!details.tries.empty()) print("tries\n");
+  for (const auto& line : details.tries) print("  " + line + "\n");
+  if (!details.audit.empty()) print("audit\n");
+  for (const auto& line : details.audit) print("  " + line + "\n");
+}
+
+Task<void> stats(pg::Connection& connection) {
+  const auto stats = co_await orders::order_stats(connection, soon());
+  for (const auto& [status, count] : stats.counts) print(fmt::format("{:<15} {}\n", status, count));
+  print(fmt::format("{:<15} {}\n", "in doubt", stats.in_doubt));
+  print(fmt::format("{:<15} {}\n", "oldest pending", duration(stats.oldest_pending_seconds)));
+  for (const auto& line : stats.workers) print(fmt::format("{:<15} {}\n", "worker", line));
+  if (stats.workers.empty()) print("no worker runs: set outbox.enabled (OUTBOX_ENABLED=true)\n");
+  for (const auto& line : stats.halts) print(fmt::format("{:<15} {}\n", "halted", line));
+}
+
+using Action = Task<Expected<void>> (*)(pg::Connection&, orders::Change, Deadline);
+
+Task<void> change(pg::Connection& connection, std::string which, orders::Change asked, Action action,
+                  std::string done) {
+  asked.id = co_await id_of(connection, std::move(which));
+  const auto id = asked.id;
+  const auto changed = co_await action(connection, std::move(asked), soon());
+  if (!changed) throw UserError(changed.error().message);
+  print(fmt::format("order {} {}\n", id, done));
+}
+
+Task<void> settle(pg::Connection& connection, std::string which, orders::Change asked,
+                  orders::ExecResult result) {
+  asked.id = co_await id_of(connection, std::move(which));
+  const auto id = asked.id;
+  const auto changed = co_await orders::settle_order(connection, std::move(asked), std::move(result), soon());
+  if (!changed) throw UserError(changed.error().message);
+  print(fmt::format("order {} settled\n", id));
+}
+
+Task<void> halt(pg::Connection& connection, orders::HaltChange asked) {
+  const auto what = fmt::format("adapter {}, instrument {}", asked.adapter, asked.instrument);
+  co_await orders::halt_orders(connection, std::move(asked), soon());
+  print(fmt::format("halted: {}. No worker begins to send such an order a second from now.\n", what));
+}
+
+Task<void> resume(pg::Connection& connection, orders::HaltChange asked) {
+  const auto what = fmt::format("adapter {}, instrument {}", asked.adapter, asked.instrument);
+  const bool was_halted = co_await orders::resume_orders(connection, std::move(asked), soon());
+  if (!was_halted) throw UserError(fmt::format("no halt for {}; `todoke orders stats` lists them", what));
+  print(fmt::format("resumed: {}\n", what));
+}
+
+orders::ListFilter list_filter(const Arguments& arguments) {
+  orders::ListFilter filter;
+  filter.status = option(arguments, "status");
+  filter.in_doubt = arguments.has("in-doubt");
+  if (filter.status && std::find(kStatuses.begin(), kStatuses.end(), *filter.status) == kStatuses.end()) {
+    throw UsageError(fmt::format("--status {}: say {}", *filter.status, fmt::join(kStatuses, ", ")));
+  }
+  if (const auto limit = option(arguments, "limit")) {
+    const auto [end, error] = std::from_chars(limit->data(), limit->data() + limit->size(), filter.most);
+    if (error != std::errc() || end != limit->data() + limit->size() || filter.most < 1 ||
+        filter.most > 1'000) {
+      throw UsageError(fmt::format("--limit {}: say a number from 1 to 1000", *limit));
+    }
+  }
+  return filter;
+}
+
+orders::Change change_from(const Arguments& arguments, const Config& config) {
+  orders::Change asked;
+  asked.actor = actor();
+  asked.reason = option(arguments, "reason");
+  asked.force = arguments.has("force");
+  asked.lease = config.get(orders::keys::kLease);
+  return asked;
+}
+
+// The outcome as JSON, or @FILE with it.
+orders::ExecResult result_from(const Arguments& arguments) {
+  auto text = option(arguments, "result");
+  if (!text)
+    throw UsageError(
+        "orders settle: say the outcome with --result '{\"status\": \"ok\", …}' or --result @FILE");
+  if (text->starts_with("@")) {
+    const std::ifstream file(text->substr(1));
+    if (!file) throw UserError(fmt::format("--result: {} can't be read", text->substr(1)));
+    std::ostringstream content;
+    content << file.rdbuf();
+    text = content.str();
+  }
+  auto result = orders::parse_exec_result(*text);
+  if (!result) throw UserError("--result: " + result.error().text());
+  return std::move(*result);
+}
+
+orders::HaltChange halt_from(const Arguments& arguments) {
+  orders::HaltChange asked;
+  asked.adapter = option(arguments, "adapter").value_or("*");
+  asked.instrument = option(arguments, "instrument").value_or("*");
+  asked.refuse_intake = arguments.has("refuse-intake");
+  asked.actor = actor();
+  asked.reason = option(arguments, "reason");
+  return asked;
+}
+
+void change_one(const Config& config, const Arguments& arguments) {
+  const auto& verb = arguments.words[0];
+  const auto& which = arguments.words[1];
+  const auto asked = change_from(arguments, config);
+  with_migrated_database(config, [&](pg::Connection& connection) {
+    if (verb == "requeue") return change(connection, which, asked, orders::requeue_order, "requeued");
+    if (verb == "release")
+      return change(connection, which, asked, orders::release_order, "released, in doubt");
+    return change(connection, which, asked, orders::abort_order, "aborted");
+  });
+}
+
+int run(const Arguments& arguments) {
+  constexpr std::array<std::string_view, 5> kOfOne{"show", "requeue", "release", "abort", "settle"};
+  constexpr std::array<std::string_view, 4> kOfAll{"list", "stats", "halt", "resume"};
+  const auto& words = arguments.words;
+  const auto verb = words.empty() ? std::string() : words[0];
+  const bool of_one = !verb.empty() && std::find(kOfOne.begin(), kOfOne.end(), verb) != kOfOne.end();
+  if (!of_one && std::find(kOfAll.begin(), kOfAll.end(), verb) == kOfAll.end()) {
+    throw UsageError("orders: say list, show, requeue, release, abort, settle, stats, halt or resume");
+  }
+  if (of_one && words.size() != 2)
+    throw UsageError(fmt::format("orders {}: name one order, by its key or id", verb));
+  if (!of_one && words.size() != 1) throw UsageError(fmt::format("orders {} takes no order", verb));
+  const auto config = load_config(arguments);
+  if (verb == "list") {
+    const auto filter = list_filter(arguments);
+    with_migrated_database(config, [&](pg::Connection& connection) { return list(connection, filter); });
+  } else if (verb == "stats") {
+    with_migrated_database(config, [](pg::Connection& connection) { return stats(connection); });
+  } else if (verb == "show") {
+    const bool reveal = arguments.has("reveal");
+    with_migrated_database(config,
+                           [&](pg::Connection& connection) { return show(connection, words[1], reveal); });
+  } else if (verb == "settle") {
+    const auto result = result_from(arguments);
+    const auto asked = change_from(arguments, config);
+    with_migrated_database(
+        config, [&](pg::Connection& connection) { return settle(connection, words[1], asked, result); });
+  } else if (verb == "halt" || verb == "resume") {
+    const auto asked = halt_from(arguments);
+    with_migrated_database(config, [&](pg::Connection& connection) {
+      return verb == "halt" ? halt(connection, asked) : resume(connection, asked);
+    });
+  } else {
+    change_one(config, arguments);
+  }
+  return 0;
+}
+
+const Registration kRegistered(Command{
+    .name = "orders",
+    .summary = "look at orders, send them again, end them, and stop all sending",
+    .synopsis = "list | show ORDER | requeue ORDER | release ORDER | abort ORDER | settle ORDER --result "
+                "JSON | stats | "
+                "halt | resume",
+    .details =
+        "ORDER is an idempotency key or the id of the outbox row.\n\n"
+        "list      the newest orders; keys as hashes (--status, --in-doubt, --limit)\n"
+        "show      one order with its tries and its audit; --reveal shows key and content, and is audited\n"
+        "requeue   an aborted or waiting order is sent again, with all its attempts\n"
+        "release   takes an order from a worker whose lease has lapsed; it is in doubt then\n"
+        "abort     ends an order that is not settled; its ledger says ABORTED_BY_OPERATOR\n"
+        "settle    records the outcome that you know, as an ExecResult: '{\"status\": \"ok\"}' or "
+        "'{\"status\": \"error\", \"reason_code\": \"BROKER_REJECTED\"}', or @FILE\n"
+        "stats     how many orders are where, who sends, what is halted\n"
+        "halt      no worker sends orders (of --adapter, of --instrument) a second from now; "
+        "--refuse-intake: new ones "
+        "are refused, too\n"
+        "resume    takes that halt away\n\n"
+        "release, abort and settle need --force for an order that a worker holds: the worker is fenced and, "
+        "but for "
+        "settle, the order marked as in doubt. Every change is audited with your user name and --reason.",
+    .options = {{"status", "STATUS", "only orders of this status (list)"},
+                {"in-doubt", "", "only orders in doubt (list)"},
+                {"limit", "N", "how many (list; 50)"},
+                {"reveal", "", "show key and content (show)"},
+                {"result", "JSON", "the outcome, or @FILE (settle)"},
+                {"force", "", "also an order that a worker holds (release, abort, settle)"},
+                {"reason", "TEXT", "for the audit"},
+                {"adapter", "NAME", "only this adapter (halt, resume)"},
+                {"instrument", "NAME", "only this instrument (halt, resume)"},
+                {"refuse-intake", "", "refuse new orders, too (halt)"}},
+    .words_max = 2,
+    .run = run,
+});
+
+}  // namespace
+}  // namespace todoke::app

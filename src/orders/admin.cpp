@@ -1,0 +1,212 @@
+#include "orders/admin.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/json_writer.hpp"
+#include "orders/admin_sql.hpp"
+#include "orders/exec_result_json.hpp"
+#include "orders/order_parse.hpp"
+#include "orders/reasons.hpp"
+#include "pg/transaction.hpp"
+
+namespace todoke::orders {
+namespace {
+
+// A row as it was locked.
+struct Locked {
+  std::string key;
+  std::string status;
+  bool in_doubt = false;
+  bool is_live = false;
+  std::string document;
+  std::string before;
+  std::optional<std::string> ledger;
+  bool ledger_is_same = true;
+};
+
+Task<Expected<Locked>> lock(pg::Connection& connection, const Change& change, Deadline deadline) {
+  pg::Params act(change.actor);
+  co_await connection.query(sql::kActAs, std::move(act), deadline);
+  pg::Params params(change.id, std::chrono::duration<double>(change.lease).count());
+  const auto rows = co_await connection.query(sql::kLockOrder, std::move(params), deadline);
+  if (rows.empty()) co_return refuse(fmt::format("there is no order {} in the outbox", change.id));
+  const auto row = rows.one();
+  Locked locked;
+  locked.key = row.get<std::string>(0);
+  locked.status = row.get<std::string>(1);
+  locked.in_doubt = row.get<bool>(3);
+  locked.document = row.get<std::string>(4);
+  locked.is_live = row.get<bool>(5);
+  locked.before = row.get<std::string>(6);
+  pg::Params id(change.id);
+  const auto ledger = co_await connection.query(sql::kLockLedger, std::move(id), deadline);
+  if (!ledger.empty()) {
+    locked.ledger = ledger.one().get<std::string>(0);
+    locked.ledger_is_same = ledger.one().get<bool>(1);
+  }
+  co_return locked;
+}
+
+Task<void> audit(pg::Connection& connection, const Change& change, std::string action, const Locked& locked,
+                 Deadline deadline) {
+  pg::Params params(change.actor, action, change.id, locked.before, change.reason);
+  co_await connection.query(sql::kAuditChange, std::move(params), deadline);
+}
+
+std::optional<Refusal> refuse_live(const Locked& locked, const Change& change) {
+  if (!locked.is_live || change.force) return std::nullopt;
+  return Refusal{
+      fmt::format("a worker holds order {} and may be sending it right now: wait until it is settled or its "
+                  "lease has lapsed, or "
+                  "use --force, which fences the worker and marks the order as in doubt",
+                  change.id)};
+}
+
+// Ends a locked order: ledger first, then the row.
+Task<void> end(pg::Connection& connection, std::int64_t id, const ExecResult& result, bool in_doubt,
+               std::string message, Deadline deadline) {
+  const bool ok = result.status == ExecStatus::ok;
+  const std::string ledger_status = ok ? "succeeded" : "failed";
+  const std::string status = ok ? "succeeded" : "aborted";
+  std::optional<std::string> code;
+  std::optional<std::string> text;
+  if (!ok) {
+    code = result.reason_code;
+    text = std::move(message);
+  }
+  pg::Params ledger(id, ledger_status, static_cast<std::int32_t>(http_status_of(result.reason_code)),
+                    result_digest(result), to_json(result));
+  co_await connection.query(sql::kEndLedger, std::move(ledger), deadline);
+  pg::Params row(id, status, code, text, in_doubt);
+  co_await connection.query(sql::kEndOrder, std::move(row), deadline);
+}
+
+// What is known of the order goes into the result, where the operator has not said it.
+void complete(ExecResult& result, const Locked& locked) {
+  result.idempotency_key = locked.key;
+  result.completed_at = std::chrono::system_clock::now();
+  const auto order = parse_order(locked.document);
+  if (!order) return;
+  if (result.order_id.empty()) result.order_id = order->order_id.value_or(locked.key);
+  result.instrument = order->instrument;
+  result.side = to_string(order->side);
+  result.requested_at = order->requested_at;
+  result.trace_id = order->trace_id;
+}
+
+std::string halt_json(const HaltChange& change) {
+  JsonWriter json;
+  json.begin_object().member("adapter", std::string_view(change.adapter));
+  json.member("instrument", std::string_view(change.instrument));
+  json.member("intake_refused", change.refuse_intake).end_object();
+  return std::move(json).text();
+}
+
+}  // namespace
+
+Task<Expected<void>> requeue_order(pg::Connection& connection, Change change, Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  const auto locked = co_await lock(connection, change, deadline);
+  if (!locked) co_return refuse(locked.error().message);
+  if (locked->status != "aborted" && locked->status != "failed") {
+    co_return refuse(
+        fmt::format("order {} is {}: only one that is aborted or waits for another try can be requeued",
+                    change.id, locked->status));
+  }
+  if (!locked->ledger_is_same) {
+    co_return refuse(
+        fmt::format("the key of order {} belongs to an order with another content: it would be aborted again",
+                    change.id));
+  }
+  pg::Params params(change.id);
+  co_await connection.query(sql::kRequeueOrder, std::move(params), deadline);
+  co_await audit(connection, change, "requeue", *locked, deadline);
+  co_await connection.query(sql::kTellWorkers, {}, deadline);
+  co_await transaction.commit(deadline);
+  co_return Expected<void>();
+}
+
+Task<Expected<void>> release_order(pg::Connection& connection, Change change, Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  const auto locked = co_await lock(connection, change, deadline);
+  if (!locked) co_return refuse(locked.error().message);
+  if (locked->status != "sending") {
+    co_return refuse(fmt::format("order {} is {}: no worker holds it", change.id, locked->status));
+  }
+  if (const auto refused = refuse_live(*locked, change)) co_return refuse(refused->message);
+  pg::Params params(change.id);
+  co_await connection.query(sql::kReleaseOrder, std::move(params), deadline);
+  co_await audit(connection, change, "release", *locked, deadline);
+  co_await connection.query(sql::kTellWorkers, {}, deadline);
+  co_await transaction.commit(deadline);
+  co_return Expected<void>();
+}
+
+Task<Expected<void>> abort_order(pg::Connection& connection, Change change, Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  const auto locked = co_await lock(connection, change, deadline);
+  if (!locked) co_return refuse(locked.error().message);
+  if (locked->status == "succeeded" || locked->status == "aborted" || locked->ledger == "succeeded") {
+    co_return refuse(fmt::format("order {} is settled already", change.id));
+  }
+  if (const auto refused = refuse_live(*locked, change)) co_return refuse(refused->message);
+  const bool in_doubt = locked->in_doubt || locked->status == "sending";
+  ExecResult result;
+  result.status = ExecStatus::error;
+  result.reason_code = reason::kAbortedByOperator;
+  if (in_doubt) result.warnings.emplace_back(warning::kInDoubt);
+  complete(result, *locked);
+  co_await end(connection, change.id, result, in_doubt, change.reason.value_or("aborted by an operator"),
+               deadline);
+  co_await audit(connection, change, "abort", *locked, deadline);
+  co_await transaction.commit(deadline);
+  co_return Expected<void>();
+}
+
+Task<Expected<void>> settle_order(pg::Connection& connection, Change change, ExecResult result,
+                                  Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  const auto locked = co_await lock(connection, change, deadline);
+  if (!locked) co_return refuse(locked.error().message);
+  if (locked->status == "succeeded" || locked->ledger == "succeeded") {
+    co_return refuse(fmt::format("order {} has succeeded, and that is final", change.id));
+  }
+  if (!locked->ledger_is_same) {
+    co_return refuse(fmt::format("the key of order {} belongs to an order with another content", change.id));
+  }
+  if (const auto refused = refuse_live(*locked, change)) co_return refuse(refused->message);
+  if (result.status == ExecStatus::error && result.reason_code.empty()) {
+    co_return refuse("an outcome with the status error needs a reason_code");
+  }
+  complete(result, *locked);
+  co_await end(connection, change.id, result, false, change.reason.value_or("settled by an operator"),
+               deadline);
+  co_await audit(connection, change, "settle", *locked, deadline);
+  co_await transaction.commit(deadline);
+  co_return Expected<void>();
+}
+
+Task<void> halt_orders(pg::Connection& connection, HaltChange change, Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  pg::Params halt(change.adapter, change.instrument, change.refuse_intake, change.actor, change.reason);
+  co_await connection.query(sql::kPutHalt, std::move(halt), deadline);
+  pg::Params audited(change.actor, "halt", halt_json(change), change.reason);
+  co_await connection.query(sql::kAuditAction, std::move(audited), deadline);
+  co_await transaction.commit(deadline);
+}
+
+Task<bool> resume_orders(pg::Connection& connection, HaltChange change, Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  pg::Params halt(change.adapter, change.instrument);
+  const auto rows = co_await connection.query(sql::kRemoveHalt, std::move(halt), deadline);
+  if (rows.empty()) co_return false;
+  pg::Params audited(change.actor, "resume", halt_json(change), change.reason);
+  co_await connection.query(sql::kAuditAction, std::move(audited), deadline);
+  co_await connection.query(sql::kTellWorkers, {}, deadline);
+  co_await transaction.commit(deadline);
+  co_return true;
+}
+
+}  // namespace todoke::orders

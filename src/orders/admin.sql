@@ -1,0 +1,105 @@
+-- What an operator does with orders. Each change and its audit row are one transaction; rows are locked in the order
+-- outbox, ledger.
+
+-- name: act_as
+SELECT set_config('orders.actor', $1, true);
+
+-- The newest first; all of them without a status ($1), only those in doubt where $2 says so.
+-- name: admin_list
+SELECT o.id, orders.key_hash(o.idempotency_key) AS key_hash, o.status, o.attempts, o.in_doubt,
+  coalesce(o.last_error_code, '') AS code, extract(epoch FROM now() - o.created_at)::double precision AS age,
+  coalesce(extract(epoch FROM o.next_run_at - now()), 0)::double precision AS due_in, coalesce(o.locked_by, '') AS locked_by
+FROM orders.outbox_orders o
+WHERE ($1::text IS NULL OR o.status = $1) AND (NOT $2 OR o.in_doubt) ORDER BY o.id DESC LIMIT $3;
+
+-- By key or, where $1 is a number, by id.
+-- name: admin_find
+SELECT o.id FROM orders.outbox_orders o
+WHERE o.idempotency_key = $1 OR o.id = CASE WHEN $1 ~ '^[0-9]{1,18}$' THEN $1::bigint END
+ORDER BY o.idempotency_key = $1 DESC LIMIT 1;
+
+-- name: admin_show
+SELECT o.id, o.idempotency_key, orders.key_hash(o.idempotency_key) AS key_hash, o.status, o.attempts, o.claim_no,
+  o.in_doubt, coalesce(o.last_error_code, '') AS code, coalesce(o.last_error_msg, '') AS message,
+  coalesce(o.locked_by, '') AS locked_by, coalesce(o.locked_at::text, '') AS locked_at, o.created_at::text AS created_at,
+  o.updated_at::text AS updated_at, coalesce(o.next_run_at::text, '') AS next_run_at, o.request_digest,
+  o.order_request_json::text AS document, coalesce(l.status, '(none)') AS ledger_status,
+  coalesce(l.http_status::text, '') AS http_status, coalesce(l.response_payload_json::text, '') AS result,
+  coalesce(l.expires_at::text, '') AS expires_at
+FROM orders.outbox_orders o LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = o.idempotency_key WHERE o.id = $1;
+
+-- name: admin_tries
+SELECT claim_no, began_at::text, ended_at::text, outcome, adapter, coalesce(broker_ref, ''), worker, fenced
+FROM orders.sends WHERE outbox_id = $1 ORDER BY claim_no, began_at LIMIT $2;
+
+-- name: admin_audit_of
+SELECT at::text, actor, action, coalesce(reason, '') FROM orders.audit WHERE outbox_id = $1 ORDER BY id LIMIT $2;
+
+-- Locks the row, then its ledger row (lock_ledger). `is_live`: a worker holds it by a lease of $2 seconds.
+-- name: lock_order
+SELECT o.idempotency_key, o.status, o.attempts, o.in_doubt, o.order_request_json::text AS document,
+  o.status = 'sending' AND o.locked_at IS NOT NULL AND o.locked_at >= now() - make_interval(secs => $2) AS is_live,
+  orders.audited(o)::text AS before
+FROM orders.outbox_orders o WHERE o.id = $1 FOR UPDATE;
+
+-- name: lock_ledger
+SELECT l.status, l.request_digest = o.request_digest AS is_same
+FROM orders.outbox_orders o JOIN orders.idempo_ledger l ON l.idempotency_key = o.idempotency_key WHERE o.id = $1
+FOR UPDATE OF l;
+
+-- name: requeue_order
+UPDATE orders.outbox_orders SET status = 'pending', attempts = 0, last_error_code = NULL, last_error_msg = NULL,
+  next_run_at = NULL, updated_at = now()
+WHERE id = $1;
+
+-- Its worker is fenced by the claim number, and may have sent it.
+-- name: release_order
+UPDATE orders.outbox_orders SET status = 'pending', locked_by = NULL, locked_at = NULL, claim_no = claim_no + 1,
+  in_doubt = true, updated_at = now()
+WHERE id = $1;
+
+-- The end of an order by hand: $2 status, $3 code, $4 message, $5 in doubt. Fences whoever holds it.
+-- name: end_order
+UPDATE orders.outbox_orders SET status = $2, last_error_code = $3, last_error_msg = $4, in_doubt = $5, locked_by = NULL,
+  locked_at = NULL, next_run_at = NULL, claim_no = claim_no + 1, updated_at = now()
+WHERE id = $1;
+
+-- name: end_ledger
+INSERT INTO orders.idempo_ledger AS l (idempotency_key, request_digest, status, http_status, result_digest,
+  response_payload_json, expires_at)
+SELECT o.idempotency_key, o.request_digest, $2, $3, $4, $5::text::json, now() + interval '48 hours'
+FROM orders.outbox_orders o WHERE o.id = $1
+ON CONFLICT (idempotency_key) DO UPDATE SET status = excluded.status, http_status = excluded.http_status,
+  result_digest = excluded.result_digest, response_payload_json = excluded.response_payload_json,
+  expires_at = excluded.expires_at, last_seen_at = now();
+
+-- name: audit_change
+INSERT INTO orders.audit (actor, action, key_hash, outbox_id, before, after, reason)
+SELECT $1, $2, orders.key_hash(o.idempotency_key), o.id, $4::text::jsonb, orders.audited(o), $5
+FROM orders.outbox_orders o WHERE o.id = $3;
+
+-- name: audit_action
+INSERT INTO orders.audit (actor, action, after, reason) VALUES ($1, $2, $3::text::jsonb, $4);
+
+-- name: tell_workers
+SELECT pg_notify('orders_pending', '');
+
+-- name: put_halt
+INSERT INTO orders.halts (adapter, instrument, intake_refused, halted_by, reason) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (adapter, instrument) DO UPDATE SET intake_refused = excluded.intake_refused, halted_by = excluded.halted_by,
+  reason = excluded.reason;
+
+-- name: remove_halt
+DELETE FROM orders.halts WHERE adapter = $1 AND instrument = $2 RETURNING adapter;
+
+-- name: list_halts
+SELECT adapter, instrument, intake_refused, halted_by, halted_at::text, coalesce(reason, '') FROM orders.halts
+ORDER BY adapter, instrument LIMIT $1;
+
+-- name: order_counts
+SELECT s.status, coalesce(c.count, 0) FROM unnest(ARRAY['pending', 'sending', 'failed', 'succeeded', 'aborted']) WITH ORDINALITY
+  AS s (status, n) LEFT JOIN (SELECT status, count(*) FROM orders.outbox_orders GROUP BY 1) c ON c.status = s.status
+ORDER BY s.n;
+
+-- name: list_workers
+SELECT worker, adapter, extract(epoch FROM now() - seen_at)::double precision FROM orders.workers ORDER BY worker LIMIT $1;

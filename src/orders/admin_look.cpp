@@ -1,0 +1,114 @@
+// The reading half of admin.hpp.
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orders/admin.hpp"
+#include "orders/admin_sql.hpp"
+#include "orders/monitor_sql.hpp"
+#include "pg/transaction.hpp"
+
+namespace todoke::orders {
+namespace {
+
+constexpr std::int64_t kLinesMax = 1'000;
+constexpr double kWorkerGoneAfterSeconds = 15;
+constexpr std::string_view kMasked = "******** (--reveal shows it)";
+
+}  // namespace
+
+Task<std::vector<OrderLine>> list_orders(pg::Connection& connection, ListFilter filter, Deadline deadline) {
+  pg::Params params(filter.status, filter.in_doubt, std::min(filter.most, kLinesMax));
+  const auto rows = co_await connection.query(sql::kAdminList, std::move(params), deadline);
+  std::vector<OrderLine> lines;
+  for (const auto& row : rows) {
+    lines.push_back({row.get<std::int64_t>(0), row.get<std::string>(1), row.get<std::string>(2),
+                     row.get<std::int32_t>(3), row.get<bool>(4), row.get<std::string>(5), row.get<double>(6),
+                     row.get<double>(7), row.get<std::string>(8)});
+  }
+  co_return lines;
+}
+
+Task<Expected<std::int64_t>> find_order(pg::Connection& connection, std::string key_or_id,
+                                        Deadline deadline) {
+  pg::Params params(key_or_id);
+  const auto rows = co_await connection.query(sql::kAdminFind, std::move(params), deadline);
+  if (rows.empty()) {
+    co_return refuse(
+        "there is no such order in the outbox (finished ones go to orders.outbox_orders_archive)");
+  }
+  co_return rows.one().get<std::int64_t>(0);
+}
+
+Task<OrderDetails> show_order(pg::Connection& connection, std::int64_t id, bool reveal, std::string actor,
+                              Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  OrderDetails details;
+  pg::Params of(id);
+  const auto rows = co_await connection.query(sql::kAdminShow, of, deadline);
+  const auto row = rows.one();
+  const auto add = [&](std::string_view name, std::string value) {
+    details.fields.emplace_back(name, std::move(value));
+  };
+  add("id", std::to_string(id));
+  add("key", reveal ? row.get<std::string>("idempotency_key") : std::string(kMasked));
+  for (const auto* name : {"key_hash", "status"}) add(name, row.get<std::string>(name));
+  add("attempts", std::to_string(row.get<std::int32_t>("attempts")));
+  add("claim_no", std::to_string(row.get<std::int64_t>("claim_no")));
+  add("in_doubt", row.get<bool>("in_doubt") ? "yes" : "no");
+  for (const auto* name : {"code", "message", "locked_by", "locked_at", "created_at", "updated_at",
+                           "next_run_at", "request_digest"}) {
+    add(name, row.get<std::string>(name));
+  }
+  add("order", reveal ? row.get<std::string>("document") : std::string(kMasked));
+  for (const auto* name : {"ledger_status", "http_status", "expires_at"})
+    add(name, row.get<std::string>(name));
+  const auto result = row.get<std::string>("result");
+  add("result", result.empty() || reveal ? result : std::string(kMasked));
+
+  pg::Params tries_of(id, kLinesMax);
+  const auto tries = co_await connection.query(sql::kAdminTries, tries_of, deadline);
+  for (const auto& t : tries) {
+    details.tries.push_back(fmt::format("claim {}  {} to {}  {}{}  {} {}  {}", t.get<std::int64_t>(0),
+                                        t.get<std::string>(1), t.get<std::string>(2), t.get<std::string>(3),
+                                        t.get<bool>(7) ? " (fenced)" : "", t.get<std::string>(4),
+                                        t.get<std::string>(5), t.get<std::string>(6)));
+  }
+  const auto audit = co_await connection.query(sql::kAdminAuditOf, tries_of, deadline);
+  for (const auto& a : audit) {
+    details.audit.push_back(fmt::format("{}  {}  {}  {}", a.get<std::string>(0), a.get<std::string>(1),
+                                        a.get<std::string>(2), a.get<std::string>(3)));
+  }
+  if (reveal) {
+    pg::Params audited(actor, "reveal", id, std::optional<std::string>(), std::optional<std::string>());
+    co_await connection.query(sql::kAuditChange, std::move(audited), deadline);
+  }
+  co_await transaction.commit(deadline);
+  co_return details;
+}
+
+Task<OrderStats> order_stats(pg::Connection& connection, Deadline deadline) {
+  OrderStats stats;
+  const auto counts = co_await connection.query(sql::kOrderCounts, {}, deadline);
+  for (const auto& row : counts) stats.counts.emplace_back(row.get<std::string>(0), row.get<std::int64_t>(1));
+  pg::Params gone(kWorkerGoneAfterSeconds);
+  const auto gauges = co_await connection.query(sql::kGauges, std::move(gone), deadline);
+  stats.oldest_pending_seconds = gauges.one().get<double>(0);
+  stats.in_doubt = gauges.one().get<std::int64_t>(1);
+  pg::Params most(kLinesMax);
+  const auto workers = co_await connection.query(sql::kListWorkers, most, deadline);
+  for (const auto& row : workers) {
+    stats.workers.push_back(fmt::format("{}  {}  seen {:.0f} s ago", row.get<std::string>(0),
+                                        row.get<std::string>(1), row.get<double>(2)));
+  }
+  const auto halts = co_await connection.query(sql::kListHalts, most, deadline);
+  for (const auto& row : halts) {
+    stats.halts.push_back(fmt::format("adapter {}  instrument {}{}  by {} since {}  {}",
+                                      row.get<std::string>(0), row.get<std::string>(1),
+                                      row.get<bool>(2) ? "  intake refused" : "", row.get<std::string>(3),
+                                      row.get<std::string>(4), row.get<std::string>(5)));
+  }
+  co_return stats;
+}
+
+}  // namespace todoke::orders

@@ -1,0 +1,153 @@
+// `todoke orders` and the protocol's own SQL in `todoke psql`.
+#include <fmt/format.h>
+
+#include "rig.hpp"
+
+namespace todoke::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class OrderCommands : public OrdersTest {
+ protected:
+  Exit orders(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "orders");
+    return todoke_on(test_database, std::move(arguments));
+  }
+  std::string done(std::vector<std::string> arguments) {
+    const auto exit = orders(std::move(arguments));
+    EXPECT_EQ(exit.code, 0) << exit.err;
+    return exit.out;
+  }
+  std::string refused(std::vector<std::string> arguments) {
+    const auto exit = orders(std::move(arguments));
+    EXPECT_EQ(exit.code, 1) << exit.out;
+    return exit.err;
+  }
+  // As if a worker held it.
+  void hold(const std::string& key, const std::string& since) {
+    run(fmt::format(
+        "SET orders.actor = 'test'; UPDATE orders.outbox_orders SET status = 'sending', locked_by = 'w',"
+        " claim_no = 1, locked_at = now() - interval '{}' WHERE idempotency_key = '{}'; RESET orders.actor",
+        since, key));
+  }
+  std::string actions() { return value("SELECT string_agg(action, ',' ORDER BY id) FROM orders.audit"); }
+};
+
+TEST_F(OrderCommands, AnAbortedOrderIsRequeuedAndSent) {
+  accept("requeue-key");
+  done({"abort", "requeue-key", "--reason", "a test"});
+  EXPECT_EQ(of("requeue-key", "concat_ws(',', status, last_error_code)"), "aborted,ABORTED_BY_OPERATOR");
+  EXPECT_EQ(ledger("requeue-key", "concat_ws(',', status, http_status)"), "failed,409");
+  EXPECT_THAT(refused({"abort", "requeue-key"}), HasSubstr("settled already"));
+  done({"requeue", "requeue-key"});
+  EXPECT_EQ(of("requeue-key", "concat_ws(',', status, attempts)"), "pending,0");
+  EXPECT_EQ(actions(), "abort,requeue");
+  EXPECT_EQ(
+      value(
+          "SELECT concat_ws(',', reason, before ->> 'status', after ->> 'status') FROM orders.audit LIMIT 1"),
+      "a test,pending,aborted");
+  const auto worker = node();
+  await_status("requeue-key", "succeeded");
+  EXPECT_THAT(refused({"requeue", "requeue-key"}), HasSubstr("succeeded"));
+}
+
+TEST_F(OrderCommands, ALiveOrderIsReleasedByForceOnlyAndIsInDoubtThen) {
+  accept("release-key");
+  EXPECT_THAT(refused({"release", "release-key"}), HasSubstr("no worker holds it"));
+  hold("release-key", "1 s");
+  EXPECT_THAT(refused({"release", "release-key"}), HasSubstr("--force"));
+  EXPECT_THAT(refused({"abort", "release-key"}), HasSubstr("--force"));
+  done({"release", "release-key", "--force"});
+  EXPECT_EQ(of("release-key", "concat_ws(',', status, claim_no, in_doubt, locked_by)"), "pending,2,t");
+  EXPECT_EQ(actions(), "release");
+}
+
+TEST_F(OrderCommands, ALapsedOrderIsReleasedWithoutForce) {
+  accept("lapsed-key");
+  hold("lapsed-key", "1 hour");
+  done({"release", "lapsed-key"});
+  EXPECT_EQ(of("lapsed-key", "concat_ws(',', status, in_doubt)"), "pending,t");
+}
+
+TEST_F(OrderCommands, AnOrderAbortedByForceCarriesTheDoubt) {
+  accept("abort-key");
+  hold("abort-key", "1 s");
+  done({"abort", "abort-key", "--force"});
+  EXPECT_EQ(of("abort-key", "concat_ws(',', status, claim_no, in_doubt)"), "aborted,2,t");
+  EXPECT_EQ(ledger("abort-key", "response_payload_json ->> 'warnings'"), "[\"IN_DOUBT\"]");
+  EXPECT_THAT(done({"list", "--in-doubt"}), HasSubstr("ABORTED_BY_OPERATOR"));
+}
+
+TEST_F(OrderCommands, AnOutcomeThatTheOperatorKnowsIsRecordedAndSuccessIsFinal) {
+  accept("settle-key");
+  EXPECT_THAT(refused({"settle", "settle-key", "--result", "{\"status\": \"error\"}"}),
+              HasSubstr("reason_code"));
+  done({"settle", "settle-key", "--result", "{\"status\": \"error\", \"reason_code\": \"BROKER_REJECTED\"}"});
+  EXPECT_EQ(of("settle-key", "concat_ws(',', status, last_error_code)"), "aborted,BROKER_REJECTED");
+  done({"settle", "settle-key", "--result", "{\"status\": \"ok\"}"});
+  EXPECT_EQ(of("settle-key", "status"), "succeeded");
+  EXPECT_EQ(
+      ledger("settle-key", "concat_ws(',', status, http_status, response_payload_json ->> 'instrument')"),
+      "succeeded,200,BTC-USD");
+  EXPECT_THAT(refused({"settle", "settle-key", "--result", "{\"status\": \"ok\"}"}), HasSubstr("final"));
+}
+
+TEST_F(OrderCommands, ContentIsMaskedUnlessItIsRevealedWhichIsAudited) {
+  accept("masked-key", "HIDDEN.INSTR");
+  const auto masked = done({"show", "masked-key"});
+  EXPECT_THAT(masked, Not(HasSubstr("HIDDEN.INSTR")));
+  EXPECT_THAT(masked, Not(HasSubstr("masked-key")));
+  EXPECT_THAT(masked, HasSubstr("pending"));
+  EXPECT_THAT(done({"list"}), Not(HasSubstr("masked-key")));
+  EXPECT_EQ(actions(), "");
+  EXPECT_THAT(done({"show", of("masked-key", "id"), "--reveal"}), HasSubstr("HIDDEN.INSTR"));
+  EXPECT_EQ(actions(), "reveal");
+}
+
+TEST_F(OrderCommands, AHaltStopsAWorkerAndAResumeLetsItGoOn) {
+  done({"halt", "--instrument", "BTC-USD", "--reason", "news"});
+  EXPECT_THAT(done({"stats"}), HasSubstr("instrument BTC-USD"));
+  const auto worker = node();
+  accept("halt-key-1");
+  accept("halt-key-2", "ETH-USD");
+  await_status("halt-key-2", "succeeded");
+  EXPECT_EQ(of("halt-key-1", "status"), "pending");
+  EXPECT_THAT(refused({"resume"}), HasSubstr("no halt"));
+  done({"resume", "--instrument", "BTC-USD"});
+  await_status("halt-key-1", "succeeded");
+  EXPECT_EQ(actions(), "halt,resume");
+}
+
+TEST_F(OrderCommands, StatsTellWhatIsWhereAndThatNobodySends) {
+  accept("stats-key");
+  const auto text = done({"stats"});
+  EXPECT_THAT(text, HasSubstr("pending         1"));
+  EXPECT_THAT(text, HasSubstr("no worker runs"));
+}
+
+TEST_F(OrderCommands, AnUnknownOrderAndAWrongWordAreToldPlainly) {
+  EXPECT_THAT(refused({"show", "nobody-knows"}), HasSubstr("no such order"));
+  EXPECT_EQ(orders({"shwo", "x"}).code, 2);
+  EXPECT_EQ(orders({"list", "--status", "sent"}).code, 2);
+  EXPECT_EQ(orders({"requeue"}).code, 2);
+}
+
+TEST_F(OrderCommands, TheProtocolsSqlWorksAsWrittenInTheShell) {
+  accept("psql-key");
+  hold("psql-key", "1 hour");
+  const auto psql = [this](const std::string& statement) {
+    return todoke_on(test_database, {"psql", "-X", "-At", "-v", "ON_ERROR_STOP=1", "-c", statement});
+  };
+  EXPECT_EQ(psql("SELECT status, count(*) FROM outbox_orders GROUP BY 1;").out, "sending|1\n");
+  EXPECT_EQ(psql("UPDATE outbox_orders\n   SET status='pending', locked_by=NULL, locked_at=NULL\n"
+                 " WHERE status='sending' AND locked_at < now() - interval '120 seconds';")
+                .out,
+            "UPDATE 1\n");
+  EXPECT_EQ(of("psql-key", "concat_ws(',', status, in_doubt)"), "pending,t");
+  EXPECT_EQ(value("SELECT actor LIKE 'sql:%' FROM orders.audit"), "t");
+}
+
+}  // namespace
+}  // namespace todoke::test
