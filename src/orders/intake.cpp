@@ -204,7 +204,9 @@ Task<void> Intake::take(Tickets batch) {
 }
 
 Task<void> Intake::take_once(Tickets& part, Deadline deadline) {
-  if (!connection_ || !connection_->usable()) co_await connect(deadline);
+  // A connection that died while nobody used it would make the outcome unknown for no reason.
+  const bool alive = connection_ && connection_->usable() && connection_->still_connected();
+  if (!alive) co_await connect(deadline);
   const auto first = firsts(part);
   std::vector<std::string_view> keys;
   std::vector<std::string_view> documents;

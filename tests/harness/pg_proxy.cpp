@@ -1,5 +1,6 @@
 #include "harness/pg_proxy.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -58,6 +59,7 @@ struct PgProxy::State {
     net::UniqueFd server;
     bool held = false;
     std::atomic<bool> cut = false;
+    bool ended = false;
     std::thread thread;
   };
 
@@ -90,6 +92,7 @@ struct PgProxy::State {
       const auto address = address_of(server_folder);
       if (!reachable || ::connect(server.get(), generic(address), sizeof address) != 0) continue;
       const std::lock_guard lock(mutex);
+      if (!reachable) continue;
       auto& link = links.emplace_back();
       link.client = std::move(client);
       link.server = std::move(server);
@@ -106,6 +109,9 @@ struct PgProxy::State {
     }
     link.client = net::UniqueFd();
     link.server = net::UniqueFd();
+    const std::lock_guard lock(mutex);
+    link.ended = true;
+    changed.notify_all();
   }
 
   bool to_server(Link& link) {
@@ -163,12 +169,21 @@ void PgProxy::await_held() {
 }
 
 void PgProxy::cut() {
-  const std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
   for (auto& link : state_->links) link.cut = true;
+  const auto all_ended = [this] {
+    return std::all_of(state_->links.begin(), state_->links.end(),
+                       [](const auto& link) { return !link.cut || link.ended; });
+  };
+  if (!state_->changed.wait_for(lock, kPatience, all_ended))
+    throw std::runtime_error("a connection does not end");
 }
 
 void PgProxy::set_reachable(bool on) {
-  state_->reachable = on;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->reachable = on;
+  }
   if (!on) cut();
 }
 

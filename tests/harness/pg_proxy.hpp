@@ -23,7 +23,7 @@ class PgProxy {
   // still arrives. One connection at a time; await_held() waits for it.
   void hold_answers_after(const std::string& text);
   void await_held();
-  // Ends all connections. New ones are taken.
+  // Ends all connections, and returns when they have ended. New ones are taken.
   void cut();
   // New connections are closed at once, and with `off` the old ones too.
   void set_reachable(bool on);
