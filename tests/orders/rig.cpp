@@ -7,7 +7,7 @@
 namespace todoke::test {
 namespace {
 
-std::vector<std::string> command(const TestDatabase& database, const std::filesystem::path& folder) {
+std::vector<std::string> command(const std::string& database_url, const std::filesystem::path& folder) {
   return {todoke_binary(),
           "run",
           "--roles",
@@ -15,7 +15,7 @@ std::vector<std::string> command(const TestDatabase& database, const std::filesy
           "--data_dir",
           folder.string(),
           "--database.url",
-          database.url(),
+          database_url,
           "--server.listen",
           "127.0.0.1:0",
           "--server.internal_listen",
@@ -38,8 +38,8 @@ Environment with_defaults(const Environment& environment) {
 
 }  // namespace
 
-OrderNode::OrderNode(const TestDatabase& database, const Environment& environment)
-    : process_(command(database, folder_.path()), with_defaults(environment)) {}
+OrderNode::OrderNode(const std::string& database_url, const Environment& environment)
+    : process_(command(database_url, folder_.path()), with_defaults(environment)) {}
 
 std::string OrderNode::worker() const {
   std::array<char, 256> host{};

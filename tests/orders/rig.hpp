@@ -20,7 +20,9 @@ using Environment = std::vector<std::string>;
 // short unless the environment says otherwise.
 class OrderNode {
  public:
-  OrderNode(const TestDatabase& database, const Environment& environment);
+  OrderNode(const TestDatabase& database, const Environment& environment)
+      : OrderNode(database.url(), environment) {}
+  OrderNode(const std::string& database_url, const Environment& environment);
 
   [[nodiscard]] ChildProcess& process() { return process_; }
   void wait_ready() { process_.wait_for_output("\"msg\":\"ready\""); }
