@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "own_node.hpp"
 #include "relay_load/cases.hpp"
 #include "relay_load/loop.hpp"
 #include "relay_load/options.hpp"
-#include "relay_load/own_relay.hpp"
 #include "relay_load/report.hpp"
 
 namespace todoke::bench {
@@ -92,11 +92,11 @@ int run(const std::vector<std::string>& arguments) {
   }
   raise_file_limit();
   interrupt_on_signals();
-  std::unique_ptr<OwnRelay> own;
+  std::unique_ptr<OwnNode> own;
   auto urls = options.urls;
   if (urls.empty()) {
-    own = std::make_unique<OwnRelay>();
-    urls.push_back(own->url());
+    own = std::make_unique<OwnNode>();
+    urls.push_back("ws://" + own->address() + "/relay");
   }
   const auto relays = measure(options, urls);
   std::fputs((table(relays) + "\n" + json_line(options, relays) + "\n").c_str(), stdout);

@@ -30,14 +30,17 @@ LedgerState ledger_state(const std::optional<std::string>& status, const std::op
   return LedgerState::open;
 }
 
-// Two arrays for the statements that take tickets.
+// Two arrays for the statements that take tickets, in the order of ids: rows are locked in it.
 struct TicketArrays {
+  explicit TicketArrays(std::vector<Ticket> tickets) {
+    std::sort(tickets.begin(), tickets.end());
+    for (const auto& ticket : tickets) {
+      ids.push_back(ticket.id.value);
+      claims.push_back(ticket.claim.value);
+    }
+  }
   std::vector<std::int64_t> ids;
   std::vector<std::int64_t> claims;
-  void add(const Ticket& ticket) {
-    ids.push_back(ticket.id.value);
-    claims.push_back(ticket.claim.value);
-  }
 };
 
 }  // namespace
@@ -126,9 +129,10 @@ Task<queue::Jobs> SqlPort::take_over(std::chrono::milliseconds lease, std::size_
 Task<void> SqlPort::give_back(const queue::Jobs& jobs) {
   const auto until = deadline();
   auto* connection = co_await letting_go_.get(until);
-  TicketArrays tickets;
-  for (const auto& job : jobs) tickets.add(job->ticket);
-  pg::Params params(options_.worker, tickets.ids, tickets.claims);
+  std::vector<Ticket> tickets;
+  for (const auto& job : jobs) tickets.push_back(job->ticket);
+  const TicketArrays arrays(std::move(tickets));
+  pg::Params params(options_.worker, arrays.ids, arrays.claims);
   co_await connection->query(sql::kGiveBack, std::move(params), until);
 }
 
@@ -148,8 +152,7 @@ Task<void> SqlPort::refund(const std::map<queue::JobId, int>& tries) {
 Task<std::vector<Ticket>> SqlPort::heartbeat(const std::vector<Ticket>& tickets) {
   const auto until = deadline();
   auto* connection = co_await keeping_.get(until);
-  TicketArrays arrays;
-  for (const auto& ticket : tickets) arrays.add(ticket);
+  const TicketArrays arrays(tickets);
   pg::Params params(options_.worker, arrays.ids, arrays.claims);
   const auto rows = co_await connection->query(sql::kHeartbeat, std::move(params), until);
   std::vector<Ticket> kept;

@@ -60,6 +60,11 @@ bool lacks_partition(const std::exception_ptr& failure) {
   }
 }
 
+// As the statements want them: rows are locked in this order.
+void sort_by_id(std::vector<OrderJob*>& jobs) {
+  std::sort(jobs.begin(), jobs.end(), [](const auto* a, const auto* b) { return a->ticket < b->ticket; });
+}
+
 // The journal's columns.
 struct JournalColumns {
   Column<std::string> broker_ids;
@@ -86,6 +91,7 @@ Task<std::vector<Ticket>> SqlPort::settle(const queue::Jobs& jobs) {
     auto* order = static_cast<OrderJob*>(job.get());
     (order->follows_ledger ? following : tries).push_back(order);
   }
+  sort_by_id(tries);
   Held not_held;
   if (!tries.empty()) {
     auto held = co_await settle_tries(tries, following);
@@ -99,6 +105,7 @@ Task<std::vector<Ticket>> SqlPort::settle(const queue::Jobs& jobs) {
       }
     }
   }
+  sort_by_id(following);
   if (!following.empty()) co_await follow_ledger(following);
   options_.on_settled();
   if (not_held.empty()) co_return std::vector<Ticket>{};

@@ -1,5 +1,8 @@
 -- The worker's statements on the outbox and the ledger. Sessions that run them set orders.actor and turn off plans other
 -- than nested loops over indexes: the statistics of a queue are always those of a moment ago.
+--
+-- Lists of rows come in the order of their ids, and rows are locked in it, one index lookup for each: as a plain join the
+-- planner may put the list inside and go through all of it for every row (1,000 rows: 1.5 s instead of 5 ms).
 
 -- Turns rows whose time has come into pending ones; next_run_at stays and is their place in the line.
 -- name: promote_due
@@ -120,8 +123,9 @@ FROM taken t LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = t.idempoten
 -- In the order of ids, as settling locks them.
 -- name: heartbeat
 WITH held AS MATERIALIZED (
-  SELECT o.id FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) JOIN orders.outbox_orders o ON o.id = t.id
-  WHERE o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no ORDER BY o.id FOR UPDATE OF o)
+  SELECT o.id FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) CROSS JOIN LATERAL (
+    SELECT o.id FROM orders.outbox_orders o
+    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE) o)
 UPDATE orders.outbox_orders o SET locked_at = now(), updated_at = now() FROM held h WHERE o.id = h.id
 RETURNING o.id, o.claim_no;
 
@@ -138,9 +142,9 @@ WITH held AS MATERIALIZED (
               $18::timestamptz[], $19::timestamptz[], $20::text[], $21::text[])
     AS t (id, claim_no, status, counted, error_code, error_msg, delay_ms, in_doubt, ledger_status, http_status,
           result_digest, payload, ledger_missing, key_hash, broker_id, began_at, ended_at, outcome, broker_ref)
-  JOIN orders.outbox_orders o ON o.id = t.id
-  WHERE o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no
-  ORDER BY o.id FOR UPDATE OF o),
+  CROSS JOIN LATERAL (
+    SELECT o.id, o.idempotency_key, o.request_digest FROM orders.outbox_orders o
+    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE) o),
 written AS (
   UPDATE orders.idempo_ledger l
   SET status = h.ledger_status, http_status = h.http_status, result_digest = h.result_digest,
@@ -194,8 +198,9 @@ RETURNING outbox_id, claim_no;
 -- name: follow_ledger
 WITH held AS MATERIALIZED (
   SELECT o.id, o.idempotency_key, o.request_digest
-  FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) JOIN orders.outbox_orders o ON o.id = t.id
-  WHERE o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no ORDER BY o.id FOR UPDATE OF o),
+  FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) CROSS JOIN LATERAL (
+    SELECT o.id, o.idempotency_key, o.request_digest FROM orders.outbox_orders o
+    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE) o),
 truth AS MATERIALIZED (
   SELECT h.id, l.status, l.request_digest = h.request_digest AS is_same, l.response_payload_json ->> 'reason_code' AS code
   FROM held h JOIN orders.idempo_ledger l ON l.idempotency_key = h.idempotency_key)
@@ -211,14 +216,15 @@ RETURNING o.id, o.status, coalesce(o.last_error_code, '') AS code;
 
 -- name: give_back
 WITH held AS MATERIALIZED (
-  SELECT o.id FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) JOIN orders.outbox_orders o ON o.id = t.id
-  WHERE o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no ORDER BY o.id FOR UPDATE OF o)
+  SELECT o.id FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) CROSS JOIN LATERAL (
+    SELECT o.id FROM orders.outbox_orders o
+    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE) o)
 UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_at = NULL, updated_at = now()
 FROM held h WHERE o.id = h.id;
 
 -- name: refund
 WITH open AS MATERIALIZED (
-  SELECT o.id, t.tries FROM unnest($1::bigint[], $2::integer[]) AS t (id, tries) JOIN orders.outbox_orders o ON o.id = t.id
-  WHERE o.status IN ('pending', 'failed') ORDER BY o.id FOR UPDATE OF o)
+  SELECT o.id, t.tries FROM unnest($1::bigint[], $2::integer[]) AS t (id, tries) CROSS JOIN LATERAL (
+    SELECT o.id FROM orders.outbox_orders o WHERE o.id = t.id AND o.status IN ('pending', 'failed') FOR UPDATE) o)
 UPDATE orders.outbox_orders o SET attempts = greatest(o.attempts - p.tries, 0), updated_at = now()
 FROM open p WHERE o.id = p.id;

@@ -1,4 +1,4 @@
-#include "relay_load/own_relay.hpp"
+#include "own_node.hpp"
 
 #include <csignal>
 #include <cstdio>
@@ -19,7 +19,7 @@ std::filesystem::path new_folder() {
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + pattern);
   struct statfs where{};
   if (statfs(pattern.c_str(), &where) == 0 && where.f_type == TMPFS_MAGIC) {
-    std::fputs(fmt::format("bench/relay: {} is in memory, so writing costs less than it would; "
+    std::fputs(fmt::format("bench: {} is in memory, so writing costs less than it would; "
                            "set TMPDIR to a folder on a disk\n",
                            pattern)
                    .c_str(),
@@ -30,40 +30,39 @@ std::filesystem::path new_folder() {
 
 }  // namespace
 
-OwnRelay::OwnRelay() : folder_(new_folder()) {
+OwnNode::OwnNode(const std::vector<std::string>& flags) : folder_(new_folder()) {
   try {
-    process_ = std::make_unique<test::TodokeUp>(
-        folder_ / "data", std::vector<std::string>{"--limits.rates", "off", "--log.level", "warning"});
+    std::vector<std::string> arguments{"--limits.rates", "off", "--log.level", "warning"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    process_ = std::make_unique<test::TodokeUp>(folder_ / "data", arguments);
     process_->wait_ready();
-    url_ = "ws://" + process_->public_address() + "/relay";
+    address_ = process_->public_address();
   } catch (...) {
     stop();
     throw;
   }
 }
 
-OwnRelay::~OwnRelay() {
+OwnNode::~OwnNode() {
   stop();
 }
 
-void OwnRelay::stop() {
+void OwnNode::stop() {
   if (process_) {
     try {
       process_->process().kill(SIGTERM);
       const auto exit = process_->process().wait();
       if (exit.code != 0)
-        std::fputs(fmt::format("bench/relay: todoke ended with {}: {}\n", exit.code, exit.err).c_str(),
-                   stderr);
+        std::fputs(fmt::format("bench: todoke ended with {}: {}\n", exit.code, exit.err).c_str(), stderr);
     } catch (const std::exception& error) {
-      std::fputs(fmt::format("bench/relay: stopping todoke: {}\n", error.what()).c_str(), stderr);
+      std::fputs(fmt::format("bench: stopping todoke: {}\n", error.what()).c_str(), stderr);
     }
     process_.reset();
   }
   std::error_code failed;
   std::filesystem::remove_all(folder_, failed);
   if (failed)
-    std::fputs(fmt::format("bench/relay: {} is left: {}\n", folder_.string(), failed.message()).c_str(),
-               stderr);
+    std::fputs(fmt::format("bench: {} is left: {}\n", folder_.string(), failed.message()).c_str(), stderr);
 }
 
 }  // namespace todoke::bench

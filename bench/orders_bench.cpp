@@ -1,0 +1,288 @@
+// The order dispatcher in one run: orders/s that its API accepts; the time of a claim behind rows that wait
+// for their next try; orders/s that a worker settles with a broker that does nothing, beside other queues on
+// the same Postgres with jobs that do nothing. Started by bench/orders, which gets the other queues.
+//
+//   orders_bench [NAME=PROGRAM]...   PROGRAM is called with a database URL and a number of jobs and prints
+//                                    jobs/s
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <boost/asio/this_coro.hpp>
+#include <fmt/format.h>
+
+#include "base/trace.hpp"
+#include "embedded_bench.hpp"
+#include "net/percent.hpp"
+#include "orders/dispatcher.hpp"
+#include "orders/sql_port.hpp"
+#include "orders/worker_config.hpp"
+#include "orders_load/http_load.hpp"
+#include "own_node.hpp"
+#include "pg/migrations.hpp"
+
+namespace todoke::bench {
+namespace {
+
+using namespace std::chrono_literals;
+using Steady = std::chrono::steady_clock;
+
+constexpr std::size_t kAccepted = 20'000;
+constexpr int kSettled = 30'000;
+constexpr int kWaiting = 200'000;
+constexpr int kClaims = 200;
+// What both other queues are given: their fastest settings. Ours for comparison.
+constexpr const char* kConcurrency = "64";
+constexpr const char* kBatch = "1000";
+
+constexpr pg::Statement kAddOrders{
+    "add_orders",
+    "WITH n AS (SELECT n, format('%s-%s', $1::text, lpad(n::text, 8, '0')) AS key FROM generate_series(1, "
+    "$2::int) n), "
+    "l AS (INSERT INTO orders.idempo_ledger (idempotency_key, request_digest) "
+    "SELECT key, 'sha256:' || key FROM n) "
+    "INSERT INTO orders.outbox_orders (idempotency_key, order_request_json, request_digest, status, "
+    "next_run_at) "
+    "SELECT key, json_build_object('instrument', 'BTC-USD', 'side', 'BUY', 'qty', 1, 'price', 100.5, "
+    "'time_in_force', 'IOC', 'idempotency_key', key)::jsonb, 'sha256:' || key, $3::text, "
+    "now() + $4::int * interval '1 second' FROM n"};
+constexpr pg::Statement kOpen{
+    "open",
+    "SELECT EXISTS (SELECT FROM orders.outbox_orders WHERE status IN ('pending', 'sending', 'failed'))"};
+constexpr pg::Statement kFinal{
+    "final",
+    "SELECT count(*) FROM orders.outbox_orders o JOIN orders.idempo_ledger l USING (idempotency_key) "
+    "WHERE o.status = 'succeeded' AND l.status = 'succeeded'"};
+
+std::vector<std::pair<std::string, std::string>> peers;  // from the command line
+
+Deadline soon() {
+  return Deadline::after(600s);
+}
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+double seconds_since(Steady::time_point began) {
+  return std::chrono::duration<double>(Steady::now() - began).count();
+}
+
+double at(const std::vector<double>& sorted, double part) {
+  return sorted[static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1))];
+}
+
+std::string post_of(const std::string& prefix, std::size_t number) {
+  const auto key = fmt::format("{}-{:08}", prefix, number);
+  const auto body = fmt::format(
+      R"({{"instrument":"BTC-USD","side":"BUY","qty":0.25,"price":101.5,"time_in_force":"GTC","idempotency_key":"{}"}})",
+      key);
+  return fmt::format(
+      "POST /do/order HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nIdempotency-Key: {}\r\n"
+      "Content-Length: {}\r\n\r\n{}",
+      key, body.size(), body);
+}
+
+void measure_api() {
+  const OwnNode node({"--outbox.enabled", "false"});
+  print(fmt::format("accepted orders, {} each\n", kAccepted));
+  for (const std::size_t connections : {std::size_t{1}, std::size_t{16}, std::size_t{64}}) {
+    const auto count = connections == 1 ? kAccepted / 10 : kAccepted;
+    const auto result = post_all(
+        node.address(), connections, count,
+        [&](std::size_t number) { return post_of(fmt::format("api-{}", connections), number); }, 201);
+    print(fmt::format("  {:>2} connections   {:>7.0f}/s   p50 {:.2f} ms   p99 {:.2f} ms\n", connections,
+                      static_cast<double>(count) / result.seconds, at(result.answer_ms, 0.5),
+                      at(result.answer_ms, 0.99)));
+  }
+}
+
+// What a dispatcher needs of a node.
+struct Surroundings {
+  Surroundings(const Executor& executor, const std::string& url)
+      : config(schema()),
+        pool(pool_options(url), clock, registry),
+        listener(executor, listener_options(url), registry),
+        tracer(registry) {
+    config.set_flag("outbox.enabled", "true");
+    config.set_flag("outbox.concurrency", kConcurrency);
+    config.set_flag("outbox.batch", kBatch);
+    config.set_flag("broker.adapter", "noop");
+  }
+
+  static const Schema& schema() {
+    static const Schema instance = [] {
+      Schema s;
+      s.add(orders::worker_config_keys());
+      return s;
+    }();
+    return instance;
+  }
+  static pg::PoolOptions pool_options(const std::string& url) {
+    pg::PoolOptions options;
+    options.connect.url = url;
+    return options;
+  }
+  static pg::ListenerOptions listener_options(const std::string& url) {
+    pg::ListenerOptions options;
+    options.connect.url = url;
+    return options;
+  }
+
+  Config config;
+  SystemClock clock;
+  metrics::Registry registry;
+  HealthBoard health;
+  pg::Pool pool;
+  pg::Listener listener;
+  Tracer tracer;
+};
+
+Task<void> add_orders(pg::Connection& connection, std::string prefix, int count, std::string status,
+                      int due_in_seconds) {
+  pg::Params params(prefix, count, status, due_in_seconds);
+  co_await connection.query(kAddOrders, std::move(params), soon());
+}
+
+Task<void> measure_claim(const Executor& executor, const std::string& url, pg::Connection& connection) {
+  Surroundings around(executor, url);
+  orders::Halts halts(executor, around.pool, around.listener, around.clock);
+  orders::OrderMetrics metrics(around.registry, 6, "noop");
+  orders::SqlPortOptions options;
+  options.worker = "bench";
+  options.adapter = "noop";
+  pg::ConnectOptions connect;
+  connect.url = url;
+  orders::SqlPort port(connect, options, halts, around.clock, metrics);
+  std::vector<double> alone_ms;
+  std::vector<double> behind_ms;
+  for (auto* times : {&alone_ms, &behind_ms}) {
+    if (times == &behind_ms) co_await add_orders(connection, "waiting", kWaiting, "failed", 3'600);
+    std::string analyze = "ANALYZE orders.outbox_orders";
+    co_await connection.execute_script(analyze, soon());
+    for (int i = 0; i < kClaims; ++i) {
+      const auto prefix = fmt::format("claim-{}-{}", times == &alone_ms ? 0 : 1, i);
+      co_await add_orders(connection, prefix, 1, "pending", -1);
+      const auto began = Steady::now();
+      const auto jobs = co_await port.claim(32);
+      times->push_back(seconds_since(began) * 1e3);
+      if (jobs.size() != 1) throw std::runtime_error("a claim did not get the one order there is");
+    }
+    std::sort(times->begin(), times->end());
+  }
+  print(fmt::format(
+      "claim\n  alone {:.3f} ms   behind {} rows that wait {:.3f} ms   {:.2f}x   (p99 {:.3f} and {:.3f})\n",
+      at(alone_ms, 0.5), kWaiting, at(behind_ms, 0.5), at(behind_ms, 0.5) / at(alone_ms, 0.5),
+      at(alone_ms, 0.99), at(behind_ms, 0.99)));
+  port.close();
+  around.pool.close();
+  std::string clear = "TRUNCATE orders.outbox_orders, orders.idempo_ledger";
+  co_await connection.execute_script(clear, soon());
+}
+
+Task<double> measure_settling(const Executor& executor, const std::string& url, pg::Connection& connection) {
+  Surroundings around(executor, url);
+  co_await add_orders(connection, "settle", kSettled, "pending", -1);
+  std::string analyze = "ANALYZE";
+  co_await connection.execute_script(analyze, soon());
+  pg::ConnectOptions connect;
+  connect.url = url;
+  Signal settled(executor);
+  orders::DispatcherParts parts{
+      around.config, around.clock,  executor,        around.pool,   around.listener,
+      connect,       around.health, around.registry, around.tracer, [&] { settled.set(); }};
+  auto dispatcher = orders::build_dispatcher(parts);
+  std::size_t running = 0;
+  Signal ended(executor);
+  const auto began = Steady::now();
+  for (const auto& service : dispatcher.services) {
+    co_await service->start();
+    ++running;
+    spawn(executor, service->run(), [&](const std::exception_ptr& failure) {
+      if (failure) std::fputs((describe(failure) + "\n").c_str(), stderr);
+      if (--running == 0) ended.set();
+    });
+  }
+  for (bool is_open = true; is_open;) {
+    settled.reset();
+    co_await settled.wait_for(100ms);
+    const auto open = co_await connection.query(kOpen, {}, soon());
+    is_open = open.one().get<bool>(0);
+  }
+  const double rate = kSettled / seconds_since(began);
+  const auto final = co_await connection.query(kFinal, {}, soon());
+  if (final.one().get<std::int64_t>(0) != kSettled) throw std::runtime_error("not every order was settled");
+  for (auto service = dispatcher.services.rbegin(); service != dispatcher.services.rend(); ++service) {
+    (*service)->stop();
+  }
+  co_await ended.wait();
+  around.pool.close();
+  co_return rate;
+}
+
+// The last line that a program prints, as a number.
+double run_peer(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), &pclose);
+  if (!pipe) throw std::runtime_error("could not start: " + command);
+  std::string last;
+  std::array<char, 256> line{};
+  while (std::fgets(line.data(), static_cast<int>(line.size()), pipe.get()) != nullptr) last = line.data();
+  try {
+    return std::stod(last);
+  } catch (const std::logic_error&) {
+    throw std::runtime_error("no number came from: " + command);
+  }
+}
+
+Task<void> measure(pg::EmbeddedPostgres& server) {
+  const auto executor = co_await asio::this_coro::executor;
+  const auto url = server.connection_string();
+  pg::ConnectOptions connect;
+  connect.url = url;
+  const auto connection = co_await pg::Connection::connect(connect, soon());
+  co_await pg::migrate(*connection, pg::embedded_migrations(), "bench");
+  co_await measure_claim(executor, url, *connection);
+  const auto ours = co_await measure_settling(executor, url, *connection);
+  print(fmt::format("settled, {} each, nothing to do\n  todoke {:.0f}/s (with ledger and journal)\n",
+                    kSettled, ours));
+  for (const auto& [name, program] : peers) {
+    std::string make = fmt::format("CREATE DATABASE {}", name);
+    co_await connection->execute_script(make, soon());
+    const auto peer_url = fmt::format("postgresql://todoke@localhost/{}?host={}&port={}", name,
+                                      net::percent_encode(server.layout().sockets), pg::kEmbeddedPort);
+    double rate = 0;
+    co_await run_blocking([&] { rate = run_peer(fmt::format("{} '{}' {}", program, peer_url, kSettled)); });
+    print(fmt::format("  {} {:.0f}/s   {:.2f}x of todoke\n", name, rate, rate / ours));
+  }
+}
+
+int run(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const auto equals = argument.find('=');
+    if (equals == std::string::npos) {
+      std::fputs("orders_bench [NAME=PROGRAM]...\n", stderr);
+      return 2;
+    }
+    peers.emplace_back(argument.substr(0, equals), argument.substr(equals + 1));
+  }
+  measure_api();
+  return run_on_embedded(measure);
+}
+
+}  // namespace
+}  // namespace todoke::bench
+
+int main(int argc, char** argv) {
+  try {
+    return todoke::bench::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fputs((std::string(error.what()) + "\n").c_str(), stderr);
+    return 1;
+  }
+}

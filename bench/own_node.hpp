@@ -1,0 +1,34 @@
+// A todoke of a benchmark's own: fresh data, free ports, no rate limits; stopped and removed at the end.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace todoke::test {
+class TodokeUp;
+}
+
+namespace todoke::bench {
+
+class OwnNode {
+ public:
+  // Returns when it is ready. Throws with its output when it does not become so.
+  explicit OwnNode(const std::vector<std::string>& flags = {});
+  ~OwnNode();
+  OwnNode(const OwnNode&) = delete;
+  OwnNode& operator=(const OwnNode&) = delete;
+
+  // host:port of the public listener.
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+ private:
+  void stop();
+
+  std::filesystem::path folder_;
+  std::unique_ptr<test::TodokeUp> process_;
+  std::string address_;
+};
+
+}  // namespace todoke::bench
