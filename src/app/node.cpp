@@ -188,6 +188,7 @@ class Node {
         *internal_router_,
         [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service)); },
         [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service), true); },
+        [this](std::chrono::milliseconds time) { stop_extra_ = std::max(stop_extra_, time); },
         [this](std::function<void(const Config&)> reader) { readers_.push_back(std::move(reader)); }};
     for (const auto& name : options_.roles) roles().at(name).build(parts);
   }
@@ -299,7 +300,7 @@ class Node {
 
   // A thread of its own: what is stuck may be the event loop itself.
   void cut_when_stuck(bool failed) {
-    const auto limit = config_.get(net::keys::kDrainTimeout) + kStopLimitAfterDrain;
+    const auto limit = config_.get(net::keys::kDrainTimeout) + stop_extra_ + kStopLimitAfterDrain;
     stuck_guard_ = std::jthread([limit, failed](const std::stop_token& done) {
       std::mutex mutex;
       std::condition_variable_any wake;
@@ -359,6 +360,7 @@ class Node {
   SystemClock clock_;
   SteadyTime began_;
   SteadyTime stop_asked_at_{};
+  std::chrono::milliseconds stop_extra_{0};
   std::jthread stuck_guard_;  // outlives what may hang while it is destroyed
   metrics::Registry registry_;
   HealthBoard board_;

@@ -41,6 +41,8 @@ struct NodeParts {
   std::function<void(std::shared_ptr<Service>)> add_service;
   // For what keeps requests waiting: it is stopped before the listeners are.
   std::function<void(std::shared_ptr<Service>)> add_service_stopped_first;
+  // Stopping takes this much longer than the listeners need to drain.
+  std::function<void(std::chrono::milliseconds)> needs_to_stop;
   // Called at SIGHUP with the configuration as it is read then, on the executor.
   std::function<void(std::function<void(const Config&)>)> on_reload;
 };

@@ -49,6 +49,7 @@ Expected<HandlerOptions> handler_options(const Config& config) {
   options.broker_timeout = config.get(keys::kBrokerTimeout);
   options.max_age = {config.get(keys::kMaxAgeIoc), config.get(keys::kMaxAgeFok),
                      config.get(keys::kMaxAgeGtc)};
+  options.strict_risk = config.get(keys::kRisk) == "strict";
   return options;
 }
 

@@ -111,6 +111,10 @@ Task<Ended> OrderHandler::handle_order(OrderJob& job, const queue::Hold& hold, S
     co_return fail(job, job.last_error_code.value_or(std::string(reason::kInternalError)),
                    job.last_error_msg.value_or("no try is left"), refused);
   }
+  if (options_.strict_risk && job.order->risk_constraints && !adapter_.enforces_risk()) {
+    co_return fail(job, reason::kValidationError, "its risk_constraints can't be enforced by this broker",
+                   refused);
+  }
   if (is_too_old(job)) {
     co_return fail(job, reason::kOrderExpired, "not sent within its orders.max_age_sec", refused);
   }

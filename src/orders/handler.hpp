@@ -28,6 +28,7 @@ struct HandlerOptions {
   queue::Policy policy;
   std::chrono::milliseconds broker_timeout{2'500};
   MaxAge max_age;
+  bool strict_risk = false;  // orders.risk = strict
 };
 
 class OrderHandler final : public queue::Handler {

@@ -126,6 +126,15 @@ Task<queue::Jobs> SqlPort::take_over(std::chrono::milliseconds lease, std::size_
   co_return jobs_from(rows, asked, true);
 }
 
+Task<void> SqlPort::give_back_unknown(const std::vector<Ticket>& held) {
+  const auto until = deadline();
+  auto* connection = co_await taking_.get(until);
+  TicketArrays tickets;
+  for (const auto& ticket : held) tickets.add(ticket);
+  pg::Params params(options_.worker, tickets.ids);
+  co_await connection->query(sql::kGiveBackUnknown, std::move(params), until);
+}
+
 Task<void> SqlPort::give_back(const queue::Jobs& jobs) {
   const auto until = deadline();
   auto* connection = co_await letting_go_.get(until);

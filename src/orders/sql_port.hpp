@@ -37,6 +37,7 @@ class SqlPort final : public queue::Port {
   Task<std::size_t> promote_due(std::size_t most) override;
   Task<queue::Jobs> claim(std::size_t most) override;
   Task<queue::Jobs> take_over(std::chrono::milliseconds lease, std::size_t most) override;
+  Task<void> give_back_unknown(const std::vector<queue::Ticket>& held) override;
   Task<std::vector<queue::Ticket>> settle(const queue::Jobs& jobs) override;
   Task<void> give_back(const queue::Jobs& jobs) override;
   Task<void> refund(const std::map<queue::JobId, int>& tries) override;

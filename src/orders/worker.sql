@@ -222,6 +222,14 @@ WITH held AS MATERIALIZED (
 UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_at = NULL, updated_at = now()
 FROM held h WHERE o.id = h.id;
 
+-- Rows that this worker has claimed without knowing it.
+-- name: give_back_unknown
+WITH unknown AS MATERIALIZED (
+  SELECT o.id FROM orders.outbox_orders o WHERE o.status = 'sending' AND o.locked_by = $1 AND o.id <> ALL ($2::bigint[])
+  ORDER BY o.id FOR UPDATE)
+UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_at = NULL, updated_at = now()
+FROM unknown u WHERE o.id = u.id;
+
 -- name: refund
 WITH open AS MATERIALIZED (
   SELECT o.id, t.tries FROM unnest($1::bigint[], $2::integer[]) AS t (id, tries) CROSS JOIN LATERAL (

@@ -10,7 +10,8 @@ std::span<const KeySpec* const> worker_config_keys() {
       &keys::kPaperLatency.spec, &keys::kPaperPartial.spec, &keys::kPaperReject.spec,
       &keys::kPaperTimeout.spec, &keys::kPaperLost.spec,    &keys::kPaperFirst.spec,
       &keys::kPaperOutage.spec,  &keys::kPaperSeed.spec,    &keys::kSerializeBy.spec,
-      &keys::kMaxAgeIoc.spec,    &keys::kMaxAgeFok.spec,    &keys::kMaxAgeGtc.spec,
+      &keys::kRisk.spec,         &keys::kMaxAgeIoc.spec,    &keys::kMaxAgeFok.spec,
+      &keys::kMaxAgeGtc.spec,
   };
   return kKeys;
 }

@@ -168,6 +168,15 @@ inline constexpr Key<std::int64_t> kPaperSeed{{
         "same.",
     .min = 0,
 }};
+inline constexpr Key<std::string> kRisk{{
+    .name = "orders.risk",
+    .type = KeyType::choice,
+    .fallback = "warn",
+    .meaning = "What becomes of an order whose risk_constraints its broker can't enforce. warn: it is sent, "
+               "with the "
+               "warning RISK_NOT_ENFORCED. strict: it is aborted unsent (VALIDATION_ERROR).",
+    .choices = "warn|strict",
+}};
 inline constexpr Key<std::string> kSerializeBy{{
     .name = "orders.serialize_by",
     .type = KeyType::choice,

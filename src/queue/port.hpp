@@ -49,6 +49,10 @@ class Port {
   // Rows whose lease has lapsed. Each has its attempt counted and is in doubt.
   virtual Task<Jobs> take_over(std::chrono::milliseconds lease, std::size_t most) = 0;
 
+  // Gives back rows that are claimed by this worker and not among `held`: claims whose answer was lost, so
+  // that nothing was begun with them.
+  virtual Task<void> give_back_unknown(const std::vector<Ticket>& held) = 0;
+
   // Group 2: letting go of rows. Each checks that the row is still held by the ticket.
 
   // All of them in one transaction. The tickets of those that were not ours any more: nothing was written for

@@ -142,6 +142,7 @@ Task<void> Worker::claim_loop() {
     }
     if (!buffer_.empty()) lanes_wake_.set();
     if (failure) {
+      claim_failed_ = true;
       log::warning("worker", "rows could not be claimed, trying again", {{"error", describe(failure)}});
       co_await sleep_for(backoff.next());
     } else if (!more && !stopping_) {
@@ -153,6 +154,11 @@ Task<void> Worker::claim_loop() {
 
 // True: there may be more for which there is room.
 Task<bool> Worker::claim_some() {
+  if (claim_failed_) {
+    const auto held = tickets();
+    co_await port_.give_back_unknown(held);
+    claim_failed_ = false;
+  }
   const auto began = clock_.steady();
   if (began >= take_over_at_ && buffer_.size() < 2 * options_.batch) {
     take_over_at_ = began + options_.take_over_every;

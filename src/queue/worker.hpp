@@ -90,6 +90,7 @@ class Worker final : public Service {
   void launch_lanes();
   Task<void> claim_loop();
   Task<bool> claim_some();
+  [[nodiscard]] std::vector<Ticket> tickets() const;
   [[nodiscard]] std::size_t room();
   [[nodiscard]] std::chrono::milliseconds idle_wait() const;
   void deliver(Jobs jobs, bool first);
@@ -131,7 +132,8 @@ class Worker final : public Service {
   std::size_t in_flight_ = 0;
   std::vector<bool> lanes_;  // which are there
   SteadyTime take_over_at_{};
-  bool has_more_ = true;  // the last claim got all that it asked for
+  bool claim_failed_ = false;  // rows may be ours of which we know nothing
+  bool has_more_ = true;       // the last claim got all that it asked for
   bool stopping_ = false;
   bool draining_ended_ = false;
 

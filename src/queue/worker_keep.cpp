@@ -160,15 +160,20 @@ Task<void> Worker::heartbeat_loop() {
   }
 }
 
-Task<void> Worker::beat() {
-  if (held_.empty()) co_return;
+std::vector<Ticket> Worker::tickets() const {
   std::vector<Ticket> tickets;
   tickets.reserve(held_.size());
   for (const auto& [id, job] : held_) tickets.push_back(job->ticket);
+  return tickets;
+}
+
+Task<void> Worker::beat() {
+  if (held_.empty()) co_return;
   const auto asked = clock_.steady();
-  auto kept = co_await port_.heartbeat(tickets);
+  const auto asked_for = tickets();
+  auto kept = co_await port_.heartbeat(asked_for);
   std::sort(kept.begin(), kept.end());
-  for (const auto& ticket : tickets) {
+  for (const auto& ticket : asked_for) {
     const auto held = held_.find(ticket.id.value);
     if (held == held_.end() || held->second->ticket != ticket) continue;
     if (std::binary_search(kept.begin(), kept.end(), ticket)) {

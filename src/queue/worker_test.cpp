@@ -16,6 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 struct TestJob : Job {
@@ -28,7 +29,15 @@ class FakePort : public Port {
   Task<std::size_t> promote_due(std::size_t) override { co_return 0; }
   Task<Jobs> claim(std::size_t most) override {
     ++claims;
-    co_return take(pending, most);
+    auto jobs = take(pending, most);
+    if (jobs.empty() || !std::exchange(lose_claim, false)) co_return jobs;
+    for (const auto& job : jobs) lost_claims.push_back(job->ticket.id.value);
+    throw std::runtime_error("the answer was lost");
+  }
+  Task<void> give_back_unknown(const std::vector<Ticket>& held) override {
+    for (const auto& ticket : held) held_then.push_back(ticket.id.value);
+    for (const auto id : std::exchange(lost_claims, {})) pending.push_back(id);
+    co_return;
   }
   Task<Jobs> take_over(std::chrono::milliseconds, std::size_t most) override {
     auto jobs = take(lapsed, most);
@@ -69,6 +78,9 @@ class FakePort : public Port {
   std::vector<std::int64_t> pending;
   std::vector<std::int64_t> lapsed;
   std::set<std::int64_t> stolen;
+  bool lose_claim = false;
+  std::vector<std::int64_t> lost_claims;
+  std::vector<std::int64_t> held_then;
   int settle_failures = 0;
   int claims = 0;
   int beats = 0;
@@ -195,6 +207,15 @@ TEST_F(WorkerTest, StoppingGivesBackWhatWasNotBegunAndSettlesWhatWas) {
   ASSERT_TRUE(await([this] { return has_ended; }));
   EXPECT_THAT(port.settled, UnorderedElementsAre(1, 2));
   EXPECT_THAT(port.given_back, UnorderedElementsAre(3, 4));
+}
+
+TEST_F(WorkerTest, RowsWhoseClaimWasNotHeardOfAreGivenBackAndClaimedAgain) {
+  port.pending = {1, 2};
+  port.lose_claim = true;
+  begin();
+  ASSERT_TRUE(await([this] { return port.settled.size() == 2; }));
+  EXPECT_THAT(handler.begun, UnorderedElementsAre(1, 2));
+  EXPECT_THAT(port.held_then, IsEmpty());
 }
 
 TEST_F(WorkerTest, LapsedRowsAreTakenOverAndCounted) {

@@ -109,6 +109,42 @@ TEST_F(OrdersTest, AnOrderThatIsTooOldIsNotSent) {
   EXPECT_EQ(value("SELECT count(*) FROM orders.sends"), "0");
 }
 
+TEST_F(OrdersTest, RiskThatTheBrokerCantEnforceIsAWarningOrARefusal) {
+  const auto constrain = [this](const std::string& key) {
+    accept(key);
+    run(fmt::format(
+        "SET orders.actor = 'test'; UPDATE orders.outbox_orders SET order_request_json = order_request_json"
+        " || '{{\"risk_constraints\": {{\"max_spread\": 1}}}}' WHERE idempotency_key = '{}';"
+        "RESET orders.actor",
+        key));
+  };
+  constrain("risk-key-1");
+  auto worker = node();
+  await_status("risk-key-1", "succeeded");
+  EXPECT_EQ(ledger("risk-key-1", "response_payload_json ->> 'warnings'"), "[\"RISK_NOT_ENFORCED\"]");
+  worker->stop();
+  constrain("risk-key-2");
+  worker = node({"TODOKE_ORDERS_RISK=strict"});
+  await_status("risk-key-2", "aborted");
+  EXPECT_EQ(of("risk-key-2", "concat_ws(',', last_error_code, attempts)"), "VALIDATION_ERROR,0");
+}
+
+TEST_F(OrdersTest, AClaimWhoseAnswerWasLostIsGivenBackUncounted) {
+  // As if: a row that stands under the worker's name, of which it knows nothing.
+  const auto worker = node({"OUTBOX_LOCK_LEASE_SEC=600"});
+  accept("unheard-key");
+  await_status("unheard-key", "succeeded");
+  run("SET orders.actor = 'test'; DELETE FROM orders.paper_book;"
+      "UPDATE orders.outbox_orders SET status = 'sending', locked_at = now(),"
+      " locked_by = (SELECT worker FROM orders.workers);"
+      "UPDATE orders.idempo_ledger SET status = 'accepted'; RESET orders.actor");
+  // A claim that fails makes the worker look for such rows.
+  run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'todoke orders'"
+      " AND datname = current_database()");
+  await_status("unheard-key", "succeeded");
+  EXPECT_EQ(of("unheard-key", "concat_ws(',', attempts, claim_no)"), "0,2");
+}
+
 TEST_F(OrdersTest, SerializedOrdersOfAnInstrumentAreSentOneAfterTheOtherAcrossWorkers) {
   const Environment in_order{"TODOKE_ORDERS_SERIALIZE_BY=instrument", "TODOKE_BROKER_PAPER_LATENCY_MS=20"};
   for (int i = 0; i < 8; ++i) {
