@@ -129,8 +129,7 @@ Task<queue::Jobs> SqlPort::take_over(std::chrono::milliseconds lease, std::size_
 Task<void> SqlPort::give_back_unknown(const std::vector<Ticket>& held) {
   const auto until = deadline();
   auto* connection = co_await taking_.get(until);
-  TicketArrays tickets;
-  for (const auto& ticket : held) tickets.add(ticket);
+  const TicketArrays tickets(held);
   pg::Params params(options_.worker, tickets.ids);
   co_await connection->query(sql::kGiveBackUnknown, std::move(params), until);
 }
