@@ -135,7 +135,7 @@ Task<Answer> Api::take(net::Request& request) {
   const auto outcome = co_await intake->submit(std::move(offer));
   auto answer = told(outcome);
   log::debug("orders", "post",
-             {{"idempotency_key_hash", hash}, {"outcome", answer.outcome}, {"client", *client}});
+             {{"idempotency_key", hash}, {"outcome", answer.outcome}, {"client", *client}});
   co_return answer;
 }
 

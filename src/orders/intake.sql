@@ -27,6 +27,10 @@ WHERE l.idempotency_key = seen.idempotency_key;
 -- name: wake_workers
 SELECT pg_notify('orders_pending', '');
 
+-- For those who wait at other nodes.
+-- name: tell_settled
+SELECT pg_notify('orders_settled', '');
+
 -- What is known of keys. A finished row that was archived is shown as long as its ledger row lives.
 -- name: read_states
 SELECT k.key, coalesce(l.request_digest, o.request_digest) AS request_digest,

@@ -6,6 +6,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "base/log.hpp"
+#include "orders/intake_sql.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -61,11 +62,13 @@ void OrderWatch::leave(const std::shared_ptr<Waiter>& waiter) {
 }
 
 void OrderWatch::wake() {
+  settled_here_ = true;
   wake_.set_from_anywhere();
 }
 
 Task<void> OrderWatch::start() {
-  settled_ = listener_.subscribe("orders_settled", [this](const pg::Wake&) { wake_.set_from_anywhere(); });
+  settled_elsewhere_ =
+      listener_.subscribe("orders_settled", [this](const pg::Wake&) { wake_.set_from_anywhere(); });
   co_return;
 }
 
@@ -89,20 +92,35 @@ std::vector<std::string> OrderWatch::watched() const {
 
 Task<void> OrderWatch::run() {
   while (!stopped_) {
+    wake_.reset();
     std::exception_ptr failure;
     try {
       co_await look();
+      co_await tell_others();
     } catch (...) {
       failure = std::current_exception();
     }
-    if (failure)
+    if (failure) {
       log::debug("orders", "orders that are waited for could not be read", {{"error", describe(failure)}});
-    if (stopped_) break;
-    const auto pause = watched().empty() ? kIdleLook : kLookEvery;
-    co_await wake_.wait_for(pause);
-    wake_.reset();
+    }
+    if (!stopped_) co_await wake_.wait_for(pause());
   }
-  settled_ = {};
+  settled_elsewhere_ = {};
+}
+
+std::chrono::milliseconds OrderWatch::pause() const {
+  if (settled_here_) return kTellEvery;
+  return watched().empty() ? kIdleLook : kLookEvery;
+}
+
+Task<void> OrderWatch::tell_others() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!settled_here_ || now - told_at_ < kTellEvery) co_return;
+  told_at_ = now;
+  settled_here_ = false;
+  const auto deadline = Deadline::after(kLookMax);
+  auto lease = co_await pool_.acquire(deadline);
+  co_await lease->query(sql::kTellSettled, {}, deadline);
 }
 
 Task<void> OrderWatch::look() {

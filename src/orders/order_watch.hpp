@@ -1,8 +1,9 @@
 // Waiting for an order to be settled. All waits of a process share one statement, which runs when somebody
-// says that orders were settled (NOTIFY orders_settled, or wake() in the same process) and every kLookEvery
-// besides. Bounded: beyond `waiters_max` waits, and when the node stops, a wait ends at once.
+// says that orders were settled (wake() in this process, NOTIFY orders_settled from others) and every
+// kLookEvery besides. Bounded: beyond `waiters_max` waits, and when the node stops, a wait ends at once.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <map>
@@ -23,6 +24,7 @@ namespace todoke::orders {
 class OrderWatch final : public Service {
  public:
   static constexpr std::chrono::milliseconds kLookEvery{100};
+  static constexpr std::chrono::milliseconds kTellEvery{50};
 
   OrderWatch(const Executor& executor, std::size_t waiters_max, pg::Pool& pool, pg::Listener& listener,
              metrics::Registry& registry);
@@ -32,7 +34,7 @@ class OrderWatch final : public Service {
   // that runs one handler at a time.
   Task<std::optional<OrderState>> wait_settled(std::string key, std::chrono::milliseconds most);
 
-  // Orders were settled. Thread-safe.
+  // Orders were settled. Thread-safe. Other processes are told, at most every kTellEvery.
   void wake();
 
   [[nodiscard]] std::string_view name() const override { return "orders_watch"; }
@@ -45,6 +47,8 @@ class OrderWatch final : public Service {
  private:
   struct Waiter;
   Task<void> look();
+  Task<void> tell_others();
+  [[nodiscard]] std::chrono::milliseconds pause() const;
   [[nodiscard]] std::vector<std::string> watched() const;
   void leave(const std::shared_ptr<Waiter>& waiter);
 
@@ -52,7 +56,9 @@ class OrderWatch final : public Service {
   pg::Pool& pool_;
   pg::Listener& listener_;
   Signal wake_;
-  pg::Listener::Subscription settled_;
+  pg::Listener::Subscription settled_elsewhere_;
+  std::atomic<bool> settled_here_ = false;  // and not told yet
+  SteadyTime told_at_{};
   metrics::Gauge& waiting_;
 
   mutable std::mutex mutex_;

@@ -68,9 +68,9 @@ TEST(OrderConcurrency, TwoNodesAcceptOneKeyOnce) {
       answers.push_back(std::async(std::launch::async, [node, key] { return node->post(key).status; }));
     }
   }
-  for (int i = 0; i < kKeys; ++i) {
-    const auto first = answers[static_cast<std::size_t>(2 * i)].get();
-    const auto second = answers[static_cast<std::size_t>(2 * i + 1)].get();
+  for (std::size_t i = 0; i < answers.size(); i += 2) {
+    const auto first = answers[i].get();
+    const auto second = answers[i + 1].get();
     EXPECT_EQ((std::multiset<int>{first, second}), (std::multiset<int>{200, 201}));
   }
   EXPECT_EQ(rig.value("SELECT count(*) FROM orders.outbox_orders"), std::to_string(kKeys));

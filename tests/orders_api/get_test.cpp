@@ -88,6 +88,14 @@ TEST(OrderGet, WaitsUntilTheOrderIsSettled) {
   EXPECT_TRUE(await([&] { return rig.metric(kWaiting) == 0; }));
 }
 
+TEST(OrderGet, WhatIsSettledHereIsToldToThoseWhoWaitElsewhere) {
+  OrdersRig rig;
+  Ear elsewhere(rig, "orders_settled");
+  rig.wake_waiters();
+  rig.wake_waiters();
+  EXPECT_TRUE(elsewhere.hears());
+}
+
 TEST(OrderGet, AnswersWithTheStateThatThereIsWhenTheWaitIsOver) {
   const OrdersRig rig;
   ASSERT_EQ(rig.post("key-0001").status, 201);

@@ -274,6 +274,13 @@ TEST(OrderPost, RefusesNewOrdersWhileTheIntakeIsHalted) {
   EXPECT_EQ(rig.post("key-0005").status, 201);
 }
 
+TEST(OrderPost, WakesTheWorkers) {
+  const OrdersRig rig;
+  Ear worker(rig, "orders_pending");
+  ASSERT_EQ(rig.post("key-0001").status, 201);
+  EXPECT_TRUE(worker.hears());
+}
+
 TEST(OrderPost, CountsWhatItTells) {
   const OrdersRig rig;
   EXPECT_EQ(rig.post("key-0001").status, 201);

@@ -72,6 +72,7 @@ struct OrdersRig::Parts {
     for (auto& service : api.services) supervisor.add(std::move(service));
     supervisor.add(api.stops_first, true);
     reload = api.reload;
+    wake_waiters = api.wake_waiters;
     main.run(supervisor.start());
   }
 
@@ -92,6 +93,7 @@ struct OrdersRig::Parts {
   std::shared_ptr<net::HttpServer> server;
   Supervisor supervisor;
   std::function<void()> reload;
+  std::function<void()> wake_waiters;
 };
 
 std::string order_body(const std::string& key, const std::map<std::string, std::string>& changes) {
@@ -199,8 +201,27 @@ void OrdersRig::reload() {
   parts_->main.call(parts_->reload);
 }
 
+void OrdersRig::wake_waiters() {
+  parts_->wake_waiters();
+}
+
 void OrdersRig::stop() {
   parts_.reset();
+}
+
+Ear::Ear(const OrdersRig& rig, const std::string& channel)
+    : connection_(PQconnectdb(rig.database_url().c_str()),
+                  [](void* connection) { PQfinish(static_cast<PGconn*>(connection)); }) {
+  PQclear(PQexec(static_cast<PGconn*>(connection_.get()), ("LISTEN " + channel).c_str()));
+}
+
+bool Ear::hears() {
+  auto* connection = static_cast<PGconn*>(connection_.get());
+  return await([connection] {
+    PQconsumeInput(connection);
+    const std::unique_ptr<PGnotify, decltype(&PQfreemem)> notification(PQnotifies(connection), &PQfreemem);
+    return notification != nullptr;
+  });
 }
 
 bool await(const std::function<bool()>& condition) {

@@ -43,6 +43,7 @@ class OrdersRig {
   [[nodiscard]] RawResponse ask(const std::string& request) const;
   [[nodiscard]] std::uint16_t port() const;
 
+  [[nodiscard]] const std::string& database_url() const { return database_->url(); }
   // One text for each row; columns separated by |, NULL empty.
   Rows sql(const std::string& statement) const;
   [[nodiscard]] std::string value(const std::string& statement) const;
@@ -56,6 +57,8 @@ class OrdersRig {
   // The database as the rig sees it.
   [[nodiscard]] PgProxy& proxy() { return *proxy_; }
   void reload();
+  // As a worker of this node does.
+  void wake_waiters();
   // As a node at SIGTERM.
   void stop();
 
@@ -65,6 +68,17 @@ class OrdersRig {
   std::shared_ptr<TestDatabase> database_;
   std::unique_ptr<PgProxy> proxy_;
   std::unique_ptr<Parts> parts_;
+};
+
+// Listens on channels of the rig's database.
+class Ear {
+ public:
+  Ear(const OrdersRig& rig, const std::string& channel);
+  // Whether a notification comes within half a minute.
+  bool hears();
+
+ private:
+  std::shared_ptr<void> connection_;
 };
 
 // True as soon as the condition holds; false when it does not within half a minute.
