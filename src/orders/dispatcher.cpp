@@ -9,6 +9,7 @@
 #include "base/bytes.hpp"
 #include "base/log.hpp"
 #include "orders/handler.hpp"
+#include "orders/http_adapter.hpp"
 #include "orders/monitor.hpp"
 #include "orders/noop_adapter.hpp"
 #include "orders/paper_adapter.hpp"
@@ -74,8 +75,19 @@ queue::WorkerOptions worker_options(const Config& config) {
   return options;
 }
 
+Expected<HttpAdapterOptions> http_options(const Config& config) {
+  return HttpAdapterOptions::from(config, static_cast<std::size_t>(config.get(keys::kConcurrency)));
+}
+
 std::unique_ptr<BrokerAdapter> make_adapter(const DispatcherParts& parts, PaperOptions paper) {
-  if (parts.config.get(keys::kAdapter) == "noop") return std::make_unique<NoopAdapter>();
+  const auto& name = parts.config.get(keys::kAdapter);
+  if (name == "noop") return std::make_unique<NoopAdapter>();
+  if (name == "http") {
+    auto http = http_options(parts.config);
+    // With settings that are refused nothing is started.
+    if (!http) return std::make_unique<NoopAdapter>();
+    return std::make_unique<HttpAdapter>(parts.executor, std::move(*http));
+  }
   return std::make_unique<PaperAdapter>(std::move(paper), parts.pool, parts.clock);
 }
 
@@ -130,6 +142,9 @@ class OrderWorker final : public Service {
     if (auto lease = check_lease(config); !lease) return lease;
     if (auto options = handler_options(config); !options) return refuse(options.error().message);
     if (auto paper = PaperOptions::from(config); !paper) return refuse(paper.error().message);
+    if (config.get(keys::kAdapter) == "http") {
+      if (auto http = http_options(config); !http) return refuse(http.error().message);
+    }
     return {};
   }
 

@@ -85,9 +85,9 @@ inline constexpr Key<std::string> kAdapter{{
     .type = KeyType::choice,
     .fallback = "paper",
     .meaning =
-        "Where orders go. paper: a broker of the house that fills every order. noop: nowhere, every order "
-        "is filled at once (for measurements).",
-    .choices = "paper|noop",
+        "Where orders go. paper: a broker of the house that fills every order. http: a broker behind HTTP "
+        "(orders.http.url). noop: nowhere, every order is filled at once (for measurements).",
+    .choices = "paper|http|noop",
 }};
 inline constexpr Key<std::chrono::milliseconds> kBrokerTimeout{{
     .name = "broker.timeout_ms",

@@ -1,0 +1,192 @@
+// The adapter `http` against a broker that is a real HTTP server: it keeps a book by key, executes each key
+// once, and fails as it is told.
+#include <deque>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include <boost/asio/this_coro.hpp>
+#include <fmt/format.h>
+
+#include "http/rig.hpp"
+#include "rig.hpp"
+
+namespace todoke::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class HttpBroker {
+ public:
+  enum class Mood { good, silent, busy, locked, broken, refusing };
+
+  HttpBroker() {
+    server_.router->add("POST", "/orders", [this](net::Request& request) { return take(request); });
+    server_.router->add("GET", "/orders/{key}", [this](net::Request& request) { return show(request); });
+    server_.start();
+  }
+
+  // The moods of the next requests; good ones follow.
+  void next(std::deque<Mood> moods) {
+    const std::lock_guard lock(mutex_);
+    moods_ = std::move(moods);
+  }
+  [[nodiscard]] std::string url(const std::string& target) const { return server_.url(target); }
+  std::vector<net::Request> requests() {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+  int executions(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    return executed_[key];
+  }
+
+ private:
+  static constexpr const char* kFill =
+      R"({"status":"ok","order_ref":"b-7","fills":[{"px":10.5,"qty":2,"ts":"2025-08-24T00:00:00Z"}]})";
+
+  Task<net::Response> take(net::Request& request) {
+    const auto key = std::string(request.headers.get("Idempotency-Key"));
+    auto mood = Mood::good;
+    bool again = false;
+    {
+      const std::lock_guard lock(mutex_);
+      requests_.push_back(request);
+      if (!moods_.empty()) {
+        mood = moods_.front();
+        moods_.pop_front();
+      }
+      if (mood == Mood::good || mood == Mood::silent) again = executed_[key]++ > 0;
+      if (again) --executed_[key];
+    }
+    switch (mood) {
+      case Mood::silent:
+        // Longer than the worker waits.
+        co_await sleep_for(std::chrono::seconds(3));
+        break;
+      case Mood::busy: {
+        auto response = net::error_response(429, "BUSY", "later");
+        response.headers.set("Retry-After", "1");
+        co_return response;
+      }
+      case Mood::locked:
+        co_return net::error_response(401, "UNAUTHORIZED", "who are you");
+      case Mood::broken:
+        co_return net::text_response(200, "<html>");
+      case Mood::refusing:
+        co_return net::error_response(422, "NO_MARGIN", "no margin");
+      case Mood::good:
+        break;
+    }
+    if (again) co_return net::error_response(409, "DUPLICATE_ORDER", "there is one already");
+    co_return net::json_response(201, kFill);
+  }
+
+  Task<net::Response> show(net::Request& request) {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request);
+    if (executed_[request.parameters.at("key")] == 0) co_return net::error_response(404, "NOT_FOUND", "no");
+    co_return net::json_response(200, kFill);
+  }
+
+  std::mutex mutex_;
+  std::deque<Mood> moods_;
+  std::vector<net::Request> requests_;
+  std::map<std::string, int> executed_;
+  net::test::Rig server_;
+};
+
+using Mood = HttpBroker::Mood;
+
+class HttpBrokerTest : public OrdersTest {
+ protected:
+  std::unique_ptr<OrderNode> worker(bool can_find = true, Environment more = {}) {
+    more.emplace_back("TODOKE_BROKER_ADAPTER=http");
+    more.push_back("TODOKE_ORDERS_HTTP_URL=" + broker.url("/orders"));
+    if (can_find) more.push_back("TODOKE_ORDERS_HTTP_FIND_URL=" + broker.url("/orders/{key}"));
+    return node(more);
+  }
+
+  std::string journal() {
+    return value("SELECT string_agg(outcome, ',' ORDER BY claim_no) FROM orders.sends");
+  }
+
+  HttpBroker broker;
+  TempFolder folder;
+};
+
+TEST_F(HttpBrokerTest, AnOrderGoesOutWithItsKeyAndTheTokenAndIsSettledByTheAnswer) {
+  const auto file = folder.path() / "token";
+  std::ofstream(file) << "s3cret\n";
+  const auto running = worker(true, {"TODOKE_ORDERS_HTTP_TOKEN_FILE=" + file.string()});
+  accept("http-0001");
+  await_status("http-0001", "succeeded");
+  ASSERT_EQ(broker.requests().size(), 1U);
+  const auto request = broker.requests().front();
+  EXPECT_EQ(request.headers.get("Idempotency-Key"), "http-0001");
+  EXPECT_EQ(request.headers.get("Authorization"), "Bearer s3cret");
+  EXPECT_EQ(request.headers.get("Content-Type"), "application/json");
+  EXPECT_FALSE(request.headers.has("Possible-Resend"));
+  EXPECT_THAT(request.body, HasSubstr(R"("instrument":"BTC-USD")"));
+  EXPECT_EQ(ledger("http-0001", "response_payload_json ->> 'executed_qty'"), "2");
+  EXPECT_EQ(ledger("http-0001", "response_payload_json -> 'broker' ->> 'order_ref'"), "b-7");
+  EXPECT_THAT(running->process().err(), testing::Not(HasSubstr("s3cret")));
+}
+
+TEST_F(HttpBrokerTest, AnAnswerThatIsLostIsAskedForAndNothingIsExecutedTwice) {
+  broker.next({Mood::silent});
+  const auto running = worker();
+  accept("http-0002");
+  await_status("http-0002", "succeeded");
+  EXPECT_EQ(broker.executions("http-0002"), 1);
+  EXPECT_EQ(journal(), "BROKER_TIMEOUT,FOUND");
+  EXPECT_EQ(of("http-0002", "concat_ws(',', attempts, in_doubt)"), "1,f");
+}
+
+TEST_F(HttpBrokerTest, WhereTheBrokerCantBeAskedItsWordThatItHasTheOrderSettlesIt) {
+  broker.next({Mood::silent});
+  const auto running = worker(false);
+  accept("http-0003");
+  await_status("http-0003", "succeeded");
+  EXPECT_EQ(broker.executions("http-0003"), 1);
+  EXPECT_EQ(broker.requests().back().headers.get("Possible-Resend"), "true");
+  EXPECT_EQ(ledger("http-0003", "response_payload_json ->> 'warnings'"), R"(["WORKING"])");
+}
+
+TEST_F(HttpBrokerTest, WhatMayPassIsTriedAgainAndWhatIsFinalIsNot) {
+  broker.next({Mood::busy, Mood::locked, Mood::broken, Mood::refusing});
+  const auto running = worker();
+  accept("http-0004");
+  await_status("http-0004", "aborted");
+  EXPECT_EQ(journal(), "BROKER_DOWN,BROKER_DOWN,INTERNAL_ERROR,BROKER_REJECTED");
+  EXPECT_EQ(ledger("http-0004", "concat_ws(',', status, http_status)"), "failed,409");
+  EXPECT_EQ(of("http-0004", "last_error_msg"), "the broker answered 422: no margin");
+}
+
+TEST_F(HttpBrokerTest, ABrokerThatAsksForAPauseGetsIt) {
+  broker.next({Mood::busy});
+  const auto running = worker();
+  accept("http-0005");
+  await_status("http-0005", "succeeded");
+  EXPECT_EQ(value("SELECT max(ended_at) - min(began_at) >= '1 s' FROM orders.sends"), "t");
+}
+
+TEST_F(HttpBrokerTest, SettingsThatCantWorkAreRefusedAtTheStart) {
+  const auto refused = [this](const Environment& more) {
+    Environment all = more;
+    all.emplace_back("TODOKE_BROKER_ADAPTER=http");
+    OrderNode wrong(test_database, all);
+    const auto exit = wrong.process().wait();
+    EXPECT_NE(exit.code, 0);
+    return exit.err;
+  };
+  EXPECT_THAT(refused({}), HasSubstr("orders.http.url"));
+  const auto url = "TODOKE_ORDERS_HTTP_URL=" + broker.url("/orders");
+  EXPECT_THAT(refused({url, "TODOKE_ORDERS_HTTP_FIND_URL=" + broker.url("/orders")}), HasSubstr("{key}"));
+  EXPECT_THAT(refused({url, "TODOKE_ORDERS_HTTP_TOKEN_FILE=" + (folder.path() / "none").string()}),
+              HasSubstr("can't be read"));
+}
+
+}  // namespace
+}  // namespace todoke::test
