@@ -77,12 +77,12 @@ PaperAnswer paper_answer(const PaperOptions& options, std::string_view key, std:
   if (tried < options.first.size()) return options.first[tried];
   if (!options.first.empty()) return PaperAnswer::fill;
   // Whether an order is rejected or filled in part belongs to the order; a lost answer to the try.
-  auto of_order = static_cast<int>(spread(options.seed, key, 0) % 100);
-  auto of_try = static_cast<int>(spread(options.seed, key, tried + 1) % 100);
-  if ((of_try -= options.timeout_percent) < 0) return PaperAnswer::timeout;
-  if ((of_try -= options.lost_percent) < 0) return PaperAnswer::lost;
-  if ((of_order -= options.reject_percent) < 0) return PaperAnswer::reject;
-  if ((of_order -= options.partial_percent) < 0) return PaperAnswer::partial;
+  const auto of_order = static_cast<int>(spread(options.seed, key, 0) % 100);
+  const auto of_try = static_cast<int>(spread(options.seed, key, tried + 1) % 100);
+  if (of_try < options.timeout_percent) return PaperAnswer::timeout;
+  if (of_try < options.timeout_percent + options.lost_percent) return PaperAnswer::lost;
+  if (of_order < options.reject_percent) return PaperAnswer::reject;
+  if (of_order < options.reject_percent + options.partial_percent) return PaperAnswer::partial;
   return PaperAnswer::fill;
 }
 

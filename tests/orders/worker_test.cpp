@@ -61,8 +61,8 @@ TEST_F(OrdersTest, StoppingGivesUnsentOrdersBackAndSettlesWhatIsUnderWay) {
 
 TEST_F(OrdersTest, AnOutageOfTheBrokerAbortsNothing) {
   // Without the breaker each order would use up its three attempts within a second.
-  const auto worker = node({"TODOKE_BROKER_PAPER_OUTAGE_SEC=6", "OUTBOX_MAX_ATTEMPTS=3"});
   for (int i = 0; i < 20; ++i) accept(fmt::format("outage-key-{}", i));
+  const auto worker = node({"TODOKE_BROKER_PAPER_OUTAGE_SEC=6", "OUTBOX_MAX_ATTEMPTS=3"});
   worker->wait_for_metric("outbox_breaker_state{adapter=\"paper\"}", 3);
   await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", "20");
   EXPECT_EQ(value("SELECT count(*) FROM orders.outbox_orders WHERE attempts >= 3"), "0");
