@@ -1,9 +1,8 @@
 // What arrives while a subscription is open: everything that matches, once, in order, on every relay.
-#include <signal.h>
-
 #include <cerrno>
 #include <cstring>
 #include <set>
+#include <signal.h>
 #include <thread>
 
 #include <fmt/format.h>
