@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ struct SendRequest {
   const Order* order = nullptr;  // lives until the call has ended
   std::string idempotency_key;
   std::string broker_id;         // BrokerAdapter::broker_id of the key
+  std::int64_t claim_no = 0;     // grows with every try of the order, whoever makes it
   bool possible_resend = false;  // an earlier try may have reached the broker
   TraceContext trace;            // of the span broker.send
 };

@@ -142,6 +142,7 @@ SendRequest OrderHandler::request(const OrderJob& job) const {
   request.order = &*job.order;
   request.idempotency_key = job.key;
   request.broker_id = adapter_.broker_id(job.key);
+  request.claim_no = job.ticket.claim.value;
   request.possible_resend = job.row.in_doubt;
   return request;
 }

@@ -1,5 +1,6 @@
 #include "orders/paper_adapter.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -103,8 +104,9 @@ bool PaperAdapter::is_down() {
 Task<SendOutcome> PaperAdapter::send(SendRequest request, Deadline deadline) {
   if (is_down())
     co_return failure(reason::kBrokerDown, "the paper broker is out of order, as configured", false);
-  if (tried_.size() >= kCountedMax) tried_.clear();
-  const auto answer = paper_answer(options_, request.idempotency_key, tried_[request.idempotency_key]++);
+  // By the claim and not by a count of our own: the same also after a restart, and whichever worker asks.
+  const auto earlier = static_cast<std::size_t>(std::max<std::int64_t>(request.claim_no, 1) - 1);
+  const auto answer = paper_answer(options_, request.idempotency_key, earlier);
   if (answer == PaperAnswer::down) {
     co_return failure(reason::kBrokerDown, "the paper broker is out of order, as configured", false);
   }

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -36,16 +35,13 @@ struct PaperOptions {
   static Expected<PaperOptions> from(const Config& config);
 };
 
-// What a try gets: `tried` counts the tries of this order so far. Pure.
+// What a try gets: `tried` counts the earlier claims of this order. Pure.
 PaperAnswer paper_answer(const PaperOptions& options, std::string_view key, std::size_t tried);
 // The price of an order at the market. Pure.
 Decimal paper_price(const PaperOptions& options, std::string_view instrument);
 
 class PaperAdapter final : public BrokerAdapter {
  public:
-  // Tries are counted for this many orders; beyond it the count begins anew.
-  static constexpr std::size_t kCountedMax = 100'000;
-
   PaperAdapter(PaperOptions options, pg::Pool& pool, const Clock& clock);
 
   [[nodiscard]] std::string_view name() const override { return "paper"; }
@@ -69,7 +65,6 @@ class PaperAdapter final : public BrokerAdapter {
   PaperOptions options_;
   pg::Pool& pool_;
   const Clock& clock_;
-  std::unordered_map<std::string, std::size_t> tried_;
   std::optional<SteadyTime> first_order_at_;
 };
 

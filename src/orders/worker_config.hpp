@@ -144,9 +144,9 @@ inline constexpr Key<std::vector<std::string>> kPaperFirst{{
     .name = "broker.paper.first",
     .type = KeyType::list,
     .fallback = "",
-    .meaning = "What becomes of the first tries of each order, in this order: fill, partial, reject, "
+    .meaning = "What becomes of the first claims of each order, in this order: fill, partial, reject, "
                "timeout, lost or "
-               "down. Later tries are fills.",
+               "down. Later ones are fills.",
     .min = 0,
     .max = 64,
 }};
