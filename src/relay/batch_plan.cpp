@@ -1,6 +1,8 @@
 #include "relay/batch_plan.hpp"
 
+#include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -18,12 +20,26 @@ class Touched {
     if (!incoming.effective_key.empty()) fresh &= keys_.insert(incoming.effective_key).second;
     for (const auto& id : incoming.targets.events) fresh &= ids_.insert(id).second;
     for (const auto& key : incoming.target_keys) fresh &= keys_.insert(key).second;
-    return fresh;
+    return touch_author(incoming) && fresh;
   }
 
  private:
+  enum : std::uint8_t { kVersions = 1, kDeletions = 2 };
+
+  // A deletion by id does not tell the key of its target: it may be the version that another event of its
+  // author replaces.
+  bool touch_author(const Incoming& incoming) {
+    const bool deletes = !incoming.targets.events.empty();
+    if (!deletes && incoming.effective_key.empty()) return true;
+    auto& before = authors_[incoming.event->pubkey()];
+    const bool fresh = (before & (deletes ? kVersions : kDeletions)) == 0;
+    before |= deletes ? kDeletions : kVersions;
+    return fresh;
+  }
+
   std::unordered_set<nostr::EventId> ids_;
   std::unordered_set<std::string> keys_;
+  std::unordered_map<nostr::Pubkey, std::uint8_t> authors_;
 };
 
 }  // namespace

@@ -138,6 +138,17 @@ TEST(BatchPlan, WhatConflictsWithAnEventThatWasLeftIsLeftToo) {
   EXPECT_EQ(ids_of(take_batch(queue, 64)), ids_of(std::vector{last}));
 }
 
+TEST(BatchPlan, ADeletionByIdAndAVersionOfTheSameAuthorDoNotGoTogether) {
+  const auto deletion = incoming_of(event_of(author(1), nostr::kDeletion, {{"e", id_of(7).hex()}}));
+  const auto version = incoming_of(event_of(author(1), 0, {}));
+  const auto of_another = incoming_of(event_of(author(2), 0, {}));
+  std::deque<Incoming> queue{deletion, version, of_another};
+  EXPECT_EQ(ids_of(take_batch(queue, 64)), ids_of(std::vector{deletion, of_another}));
+  EXPECT_EQ(ids_of(take_batch(queue, 64)), ids_of(std::vector{version}));
+  std::deque<Incoming> reverse{version, deletion};
+  EXPECT_EQ(ids_of(take_batch(reverse, 64)), ids_of(std::vector{version}));
+}
+
 TEST(BatchPlan, LooksPastConflictsButNotForEver) {
   const auto same = notes(1).front();
   const auto free = notes(2).back();

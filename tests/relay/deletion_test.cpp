@@ -231,5 +231,30 @@ TEST_F(DeletionTest, EventWithNulIsDeletedAndReplacedLikeAnyOther) {
   EXPECT_FALSE(is_served(newer));
 }
 
+TEST_F(DeletionTest, ADeletionByIdIsTheReasonAlsoWhenANewerVersionWaitsBehindIt) {
+  const auto older = article("older", kTime);
+  store(older);
+  SqlSession holder(*rig.database());
+  holder.run("BEGIN");
+  holder.run("SELECT pg_advisory_xact_lock(128021775215461)");
+  // The first one is with the database when the other two come; they wait for the next batch.
+  const auto first = global_note(bob, "first");
+  const auto request = deletion_of(alice, {{"e", hex_of(older)}});
+  const auto newer = article("newer", kTime + 1);
+  client.send(fmt::format(R"(["EVENT",{}])", first.json()));
+  EXPECT_EQ(rig.await_sql("SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
+                          "WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted",
+                          {"1"}),
+            Rows{"1"});
+  client.send(fmt::format(R"(["EVENT",{}])", request.json()));
+  client.send(fmt::format(R"(["EVENT",{}])", newer.json()));
+  EXPECT_TRUE(rig.await_metric("todoke_ingest_received_total{source=\"ws\"}", 4));
+  holder.run("COMMIT");
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(parse_ok(client.receive(R"(["OK")")).accepted);
+  EXPECT_EQ(log_of(older), Rows({"upsert|kukuri:global|", "delete|kukuri:global|nip09"}));
+  EXPECT_EQ(log_of(newer), Rows{"upsert|kukuri:global|"});
+  EXPECT_TRUE(is_served(newer));
+}
+
 }  // namespace
 }  // namespace todoke::test
