@@ -7,14 +7,12 @@
 
 #include "base/log.hpp"
 #include "outbox/retention_sql.hpp"
+#include "pg/error.hpp"
 
 namespace todoke::outbox {
 namespace {
 
 constexpr std::chrono::minutes kRoundMax(10);
-// A detach waits for every transaction that has read the log; one that is cut short is finished in the next
-// round.
-constexpr std::chrono::seconds kDetachMax(30);
 constexpr std::int64_t kRowsOfBatch = 5'000;
 constexpr int kBatchesOfRound = 200;  // a million rows; the next round goes on
 
@@ -69,6 +67,7 @@ Task<void> LogRetention::run() {
     if (stopped) break;
   }
   health_.forget("log held back");
+  health_.forget("log held open");
 }
 
 Task<void> LogRetention::round() {
@@ -91,19 +90,40 @@ Task<void> LogRetention::round() {
 
 Task<void> LogRetention::empty_log(pg::Connection& connection, Deadline deadline) {
   held_back_.set(0);
-  // A detach that was cut short has to be finished before the next one.
-  const auto pending = co_await connection.query(sql::kPendingDetach, {}, deadline);
-  for (const auto& row : pending) {
-    const auto table = row.get<std::string>(0);
-    auto script = fmt::format("ALTER TABLE cn_relay.events_outbox DETACH PARTITION {} FINALIZE", table);
-    co_await connection.execute_script(std::move(script), Deadline::after(kDetachMax));
-  }
+  // Who had locked its offset in the round that took its rows.
+  const auto lost = co_await connection.query(sql::kMarkLost, {std::int64_t{1}}, deadline);
+  for (const auto& row : lost) tell_lost(row.get<std::string>(0));
+  bool goes_on = co_await finish_detaches(connection, deadline);
   co_await connection.query(sql::kNoteTimes, {}, deadline);
-  co_await drop_partitions(connection, deadline);
+  if (goes_on) goes_on = co_await drop_partitions(connection, deadline);
+  tell_held_open(!goes_on);
   co_await delete_rows(connection, deadline);
   co_await delete_effects(connection, deadline);
   co_await connection.query(sql::kDeleteOldRanges, {}, deadline);
   if (held_back_.value() == 0) health_.forget("log held back");
+}
+
+// One that was cut short has to be finished before the next.
+Task<bool> LogRetention::finish_detaches(pg::Connection& connection, Deadline deadline) {
+  const auto pending = co_await connection.query(sql::kPendingDetach, {}, deadline);
+  for (const auto& row : pending) {
+    const auto table = row.get<std::string>(0);
+    auto script = fmt::format("ALTER TABLE cn_relay.events_outbox DETACH PARTITION {} FINALIZE", table);
+    const bool done = co_await alter(connection, std::move(script));
+    if (!done) co_return false;
+  }
+  co_return true;
+}
+
+Task<bool> LogRetention::alter(pg::Connection& connection, std::string script) {
+  bool late = false;
+  try {
+    co_await connection.execute_script(std::move(script), Deadline::after(options_.wait_max));
+  } catch (const pg::DeadlineExceeded&) {
+    if (!connection.usable()) throw;
+    late = true;
+  }
+  co_return !late;
 }
 
 Task<LogRetention::Bound> LogRetention::bound(pg::Connection& connection, Deadline deadline) {
@@ -112,7 +132,7 @@ Task<LogRetention::Bound> LogRetention::bound(pg::Connection& connection, Deadli
   co_return Bound{slowest.one().get<std::int64_t>(1), slowest.one().get<std::string>(0)};
 }
 
-Task<void> LogRetention::drop_partitions(pg::Connection& connection, Deadline deadline) {
+Task<bool> LogRetention::drop_partitions(pg::Connection& connection, Deadline deadline) {
   pg::Params params(seconds(options_.keep), seconds(options_.keep_max));
   const auto old = co_await connection.query(sql::kOldPartitions, std::move(params), deadline);
   auto bytes = co_await measure(connection, deadline);
@@ -121,12 +141,14 @@ Task<void> LogRetention::drop_partitions(pg::Connection& connection, Deadline de
     const bool is_read = limit.seq >= row.get<std::int64_t>("last_seq");
     if (!is_read && !row.get<bool>("beyond_max") && bytes <= options_.bytes_max) {
       tell_held_back(limit.consumer);
-      co_return;
+      break;
     }
-    co_await drop(connection, row, deadline);
+    const bool done = co_await drop(connection, row, deadline);
+    if (!done) co_return false;
     bytes = co_await measure(connection, deadline);
-    if (stop_asked_.is_set()) co_return;
+    if (stop_asked_.is_set()) break;
   }
+  co_return true;
 }
 
 Task<std::int64_t> LogRetention::measure(pg::Connection& connection, Deadline deadline) {
@@ -136,7 +158,7 @@ Task<std::int64_t> LogRetention::measure(pg::Connection& connection, Deadline de
   co_return bytes;
 }
 
-Task<void> LogRetention::drop(pg::Connection& connection, pg::Row partition, Deadline deadline) {
+Task<bool> LogRetention::drop(pg::Connection& connection, pg::Row partition, Deadline deadline) {
   const auto first_seq = partition.get<std::int64_t>("first_seq");
   const auto last_seq = partition.get<std::int64_t>("last_seq");
   const auto table = partition.get<std::string>("table_name");
@@ -144,20 +166,23 @@ Task<void> LogRetention::drop(pg::Connection& connection, pg::Row partition, Dea
   co_await raise_floor(connection, last_seq, deadline);
   if (partition.get<bool>("attached")) {
     auto detach = fmt::format("ALTER TABLE cn_relay.events_outbox DETACH PARTITION {} CONCURRENTLY", table);
-    co_await connection.execute_script(std::move(detach), Deadline::after(kDetachMax));
+    const bool detached = co_await alter(connection, std::move(detach));
+    if (!detached) co_return false;
   }
   auto drop_table = fmt::format("DROP TABLE IF EXISTS {}", table);
-  co_await connection.execute_script(std::move(drop_table), deadline);
+  const bool dropped = co_await alter(connection, std::move(drop_table));
+  if (!dropped) co_return false;
   co_await connection.query(sql::kForgetPartition, {first_seq}, deadline);
   partitions_dropped_.add();
   log::info("log retention", "a partition was dropped", {{"table", table}, {"until", last_seq}});
+  co_return true;
 }
 
 Task<void> LogRetention::raise_floor(pg::Connection& connection, std::int64_t dropped_until,
                                      Deadline deadline) {
   pg::Batch batch;
   batch.add(sql::kRaiseFloor, {dropped_until});
-  batch.add(sql::kMarkLost, {dropped_until});
+  batch.add(sql::kMarkLost, {std::int64_t{0}});
   const auto results = co_await connection.run(std::move(batch), deadline);
   for (const auto& row : results[1]) tell_lost(row.get<std::string>(0));
 }
@@ -193,6 +218,17 @@ Task<void> LogRetention::delete_effects(pg::Connection& connection, Deadline dea
     const auto deleted = co_await connection.query(sql::kDeleteOldEffects, std::move(params), deadline);
     if (deleted.affected() == 0) co_return;
   }
+}
+
+void LogRetention::tell_held_open(bool is_held) {
+  if (!is_held) {
+    health_.forget("log held open");
+    return;
+  }
+  health_.report("log held open", false,
+                 {HealthState::degraded,
+                  "a transaction that has read the log stays open (pg_stat_activity): old partitions can't go"});
+  log::warning("log retention", "an open transaction keeps an old partition from going; the next round goes on");
 }
 
 void LogRetention::tell_held_back(const std::string& consumer) {

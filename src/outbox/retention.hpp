@@ -4,7 +4,9 @@
 // `bytes_max`; then they go, and every consumer that had not read them needs a rebuild. The last row of the
 // log always stays.
 //
-// One process at a time; bounded work each time.
+// One process at a time; bounded work each time. Waits for nobody: a consumer that has locked its offset is
+// marked by its own next move (migrations/0006), and an open transaction that keeps a partition from going is
+// told and puts off the partition, not the rest of the round.
 #pragma once
 
 #include <chrono>
@@ -21,6 +23,8 @@ struct RetentionOptions {
   std::chrono::milliseconds keep_max{std::chrono::hours(24 * 45)};
   std::int64_t bytes_max = 20LL * 1024 * 1024 * 1024;
   std::chrono::milliseconds every{60'000};
+  // For each change of a table: a detach waits for every transaction that has read the log.
+  std::chrono::milliseconds wait_max{30'000};
 };
 
 class LogRetention final : public Service {
@@ -40,9 +44,12 @@ class LogRetention final : public Service {
 
  private:
   Task<void> empty_log(pg::Connection& connection, Deadline deadline);
-  Task<void> drop_partitions(pg::Connection& connection, Deadline deadline);
+  // These four say false when an open transaction is in the way; the next round goes on from there.
+  Task<bool> finish_detaches(pg::Connection& connection, Deadline deadline);
+  Task<bool> drop_partitions(pg::Connection& connection, Deadline deadline);
+  Task<bool> drop(pg::Connection& connection, pg::Row partition, Deadline deadline);
+  Task<bool> alter(pg::Connection& connection, std::string script);
   Task<std::int64_t> measure(pg::Connection& connection, Deadline deadline);
-  Task<void> drop(pg::Connection& connection, pg::Row partition, Deadline deadline);
   Task<void> delete_rows(pg::Connection& connection, Deadline deadline);
   // How many rows went.
   Task<std::int64_t> delete_batch(pg::Connection& connection, std::chrono::milliseconds keep,
@@ -56,6 +63,7 @@ class LogRetention final : public Service {
   };
   Task<Bound> bound(pg::Connection& connection, Deadline deadline);
   void tell_held_back(const std::string& consumer);
+  void tell_held_open(bool is_held);
 
   RetentionOptions options_;
   pg::Pool& pool_;

@@ -47,14 +47,19 @@ DELETE FROM cn_relay.log_partitions WHERE first_seq = $1;
 -- name: raise_floor
 UPDATE cn_relay.log_floor SET dropped_until = greatest(dropped_until, $1);
 
--- Whoever had not read what is gone can't go on as if nothing had happened.
+-- Whoever had not read what is gone can't go on as if nothing had happened. A row that somebody has locked is left out: its
+-- own next move marks it (offset_passes), or the next round. $1: how far it must have read to be marked at all.
 -- name: mark_lost
-UPDATE cn_relay.consumer_offsets SET state = 'needs_rebuild'
-WHERE last_seq < $1 AND state = 'live' AND $1 > 0
-RETURNING consumer;
+UPDATE cn_relay.consumer_offsets c SET state = 'needs_rebuild'
+FROM (SELECT o.consumer FROM cn_relay.consumer_offsets o
+      WHERE o.last_seq >= $1 AND o.last_seq < (SELECT dropped_until FROM cn_relay.log_floor) AND o.state = 'live'
+      FOR NO KEY UPDATE SKIP LOCKED) lost
+WHERE c.consumer = lost.consumer
+RETURNING c.consumer;
 
 -- Rows of a partition that is still written, in small batches: older than $1 seconds, up to seq $2, never the last. Who
--- had not read them is marked in the same moment, or it could pass over them in between.
+-- had not read them is marked in the same moment, or it could pass over them in between (as in mark_lost, who has locked its
+-- offset is marked later).
 -- name: delete_old_rows
 WITH old AS (
   SELECT o.seq FROM (SELECT seq, appended_at FROM cn_relay.events_outbox
@@ -66,10 +71,13 @@ WITH old AS (
 ), told AS (
   UPDATE cn_relay.log_floor SET dropped_until = greatest(dropped_until, (SELECT max(seq) FROM old))
   WHERE EXISTS (SELECT FROM old)
-), lost AS (
-  UPDATE cn_relay.consumer_offsets SET state = 'needs_rebuild'
+), unread AS MATERIALIZED (
+  SELECT consumer FROM cn_relay.consumer_offsets
   WHERE last_seq < (SELECT max(seq) FROM old) AND state = 'live'
-  RETURNING consumer)
+  FOR NO KEY UPDATE SKIP LOCKED
+), lost AS (
+  UPDATE cn_relay.consumer_offsets c SET state = 'needs_rebuild' FROM unread u WHERE c.consumer = u.consumer
+  RETURNING c.consumer)
 SELECT (SELECT count(*) FROM gone), (SELECT coalesce(array_agg(consumer), '{}') FROM lost);
 
 -- Whether there are rows older than $1 seconds beyond seq $2, apart from the last.

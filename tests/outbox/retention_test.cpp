@@ -45,12 +45,23 @@ class RetentionTest : public LogTest {
         "ORDER BY 1");
   }
   std::int64_t floor() { return number("SELECT dropped_until FROM cn_relay.log_floor"); }
-  bool is_held_back() {
+  std::optional<HealthState> health_of(const std::string& name) {
     for (const auto& line : board.lines()) {
-      if (line.name == "log held back") return line.health.state == HealthState::degraded;
+      if (line.name == name) return line.health.state;
     }
-    return false;
+    return std::nullopt;
   }
+  bool is_held_back() { return health_of("log held back") == HealthState::degraded; }
+  // A transaction that has locked the offset of a consumer.
+  std::unique_ptr<SqlSession> holder_of(const std::string& consumer) {
+    auto session = std::make_unique<SqlSession>(*db);
+    session->run("BEGIN");
+    session->run(fmt::format(
+        "SELECT last_seq FROM cn_relay.consumer_offsets WHERE consumer = '{}' FOR UPDATE", consumer));
+    return session;
+  }
+
+  std::vector<std::unique_ptr<SqlSession>> holders_;
 
   metrics::Registry registry;
   HealthBoard board;
@@ -299,6 +310,58 @@ TEST_F(RetentionTest, NoRowGoesBeforeWhoLostItIsMarked) {
   round();
   EXPECT_EQ(log(), (Seqs{10}));
   EXPECT_EQ(state("behind"), "needs_rebuild");
+}
+
+TEST_F(RetentionTest, AConsumerThatHoldsItsOffsetKeepsNothingAndIsMarkedWhenItMoves) {
+  append(10);
+  add_offset("holds", 3);
+  add_offset("lets go", 3);
+  add_offset("has read", 5);
+  for (const char* const name : {"holds", "lets go", "has read"}) holders_.push_back(holder_of(name));
+  holders_.back()->run("UPDATE cn_relay.consumer_offsets SET last_seq = 9 WHERE consumer = 'has read'");
+  age(9, 31);
+  round();
+  EXPECT_EQ(log(), (Seqs{10}));
+  EXPECT_EQ(floor(), 9);
+  // It goes on from where it stood, and what it passes over is gone.
+  holders_[0]->run("UPDATE cn_relay.consumer_offsets SET last_seq = 10 WHERE consumer = 'holds'");
+  for (auto& holder : holders_) holder->run("COMMIT");
+  EXPECT_EQ(state("holds"), "needs_rebuild");
+  EXPECT_EQ(state("lets go"), "live");
+  EXPECT_EQ(state("has read"), "live");
+  round();
+  EXPECT_EQ(state("lets go"), "needs_rebuild");
+  EXPECT_EQ(state("has read"), "live");
+}
+
+TEST_F(RetentionTest, WhoBeginsWithAnEmptyOffsetTakesWhatIsLeft) {
+  append(10);
+  age(9, 31);
+  round();
+  add_offset("new", 0);
+  sql.run("UPDATE cn_relay.consumer_offsets SET last_seq = 10 WHERE consumer = 'new'");
+  round();
+  EXPECT_EQ(state("new"), "live");
+}
+
+TEST_F(RetentionTest, AnOpenTransactionPutsOffItsPartitionAndNotTheRestOfTheRound) {
+  fill_end_of(0);
+  append(10);
+  age(kWidth + 4, 31);
+  SqlSession reader(*db);
+  reader.run("BEGIN");
+  reader.run("SELECT count(*) FROM cn_relay.events_outbox");
+  RetentionOptions hasty;
+  hasty.wait_max = 200ms;
+  for (int i = 0; i < 2; ++i) {  // the detach is begun by the first round and not finished by the second
+    round(hasty);
+    EXPECT_EQ(log(), numbers(kWidth + 5, kWidth + 9));
+    EXPECT_EQ(health_of("log held open"), HealthState::degraded);
+  }
+  reader.run("COMMIT");
+  round(hasty);
+  EXPECT_EQ(partitions(), (Rows{"cn_relay.events_outbox_000001"}));
+  EXPECT_EQ(health_of("log held open"), std::nullopt);
 }
 
 TEST_F(RetentionTest, TimesThatContradictEachOtherAreRefused) {
