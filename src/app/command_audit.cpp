@@ -63,8 +63,8 @@ Task<void> run_audit(pg::Connection& connection, bool& clean) {
 
 int run(const Arguments& arguments) {
   bool clean = false;
-  with_migrated_database(load_config(arguments),
-                         [&](pg::Connection& connection) { return run_audit(connection, clean); });
+  with_running_database(load_config(arguments),
+                        [&](pg::Connection& connection) { return run_audit(connection, clean); });
   return clean ? 0 : 1;
 }
 

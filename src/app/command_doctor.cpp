@@ -12,16 +12,20 @@
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
 #include "app/instance_file.hpp"
+#include "app/role.hpp"
 #include "app/server_config.hpp"
 #include "app/statements_sql.hpp"
+#include "index/index_consumer.hpp"
 #include "net/client.hpp"
 #include "net/config.hpp"
+#include "outbox/admin.hpp"
 #include "pg/config.hpp"
 #include "pg/embedded_binaries.hpp"
 #include "pg/embedded_cluster.hpp"
 #include "pg/embedded_config.hpp"
 #include "pg/embedded_tcp.hpp"
 #include "pg/migrations.hpp"
+#include "relay/config.hpp"
 
 namespace todoke::app {
 namespace {
@@ -155,7 +159,18 @@ void check_log_access(Report& report, const Config& config, const std::filesyste
   }
 }
 
-Task<void> check_database(pg::Connection& connection, Report& report) {
+Task<void> check_search(pg::Connection& connection, Report& report) {
+  const std::string name(index::kConsumerName);
+  const auto views = co_await outbox::list_consumers(connection, name, Deadline::after(kAskLimit));
+  if (!views.empty() && views.front().held) {
+    report.ok("search", fmt::format("relay.search is on, and a node runs {}", name));
+  } else {
+    report.warn("search", fmt::format("relay.search is on, but no node runs {}: start one with the role {}",
+                                      name, role_of_consumer(name)));
+  }
+}
+
+Task<void> check_database(pg::Connection& connection, const Config& config, Report& report) {
   const auto deadline = Deadline::after(kAskLimit);
   check_server_version(connection);
   const auto settings = co_await connection.query(sql::kDurabilitySettings, {}, deadline);
@@ -177,6 +192,7 @@ Task<void> check_database(pg::Connection& connection, Report& report) {
     report.fail("migrations", status.problem);
   } else if (status.pending.empty()) {
     report.ok("migrations", "all applied");
+    if (relay::search_is_on(config)) co_await check_search(connection, report);
   } else {
     report.warn("migrations", fmt::format("{} not applied yet; `todoke migrate` or the next start does it",
                                           status.pending.size()));
@@ -231,7 +247,7 @@ int run(const Arguments& arguments) {
   } else {
     try {
       with_database(config,
-                    [&report](pg::Connection& connection) { return check_database(connection, report); });
+                    [&](pg::Connection& connection) { return check_database(connection, config, report); });
     } catch (const std::exception& error) {
       report.fail("database", error.what());
     }

@@ -10,7 +10,6 @@
 
 #include "app/command.hpp"
 #include "app/connection_in_use.hpp"
-#include "app/data_folder.hpp"
 
 namespace todoke::app {
 namespace {
@@ -45,11 +44,7 @@ std::string without_password(const std::string& url) {
 int run(const Arguments& arguments) {
   const auto config = load_config(arguments);
   const auto database = database_in_use(config);
-  if (database.embedded && !embedded_is_running(config)) {
-    throw UserError(
-        fmt::format("no node runs on {}; start one with `todoke up`, or set DATABASE_URL or TODOKE_DATA_DIR",
-                    data_folder(config).string()));
-  }
+  refuse_stopped(config, database);
   setenv("PGAPPNAME", "todoke psql", 0);
   // So that the orders' tables need no schema in front; what the caller has set comes later and wins.
   const char* own = std::getenv("PGOPTIONS");

@@ -164,7 +164,7 @@ int run(const Arguments& arguments) {
   const auto config = load_config(arguments);
   if (words[0] == "list") {
     if (words.size() > 1) throw UsageError("topic list takes no topic");
-    with_migrated_database(config, [](pg::Connection& connection) { return list(connection); });
+    with_running_database(config, [](pg::Connection& connection) { return list(connection); });
     return 0;
   }
   const bool known = words[0] == "enable" || words[0] == "disable" || words[0] == "id" || words[0] == "show";
@@ -180,13 +180,13 @@ int run(const Arguments& arguments) {
   if (words[0] == "enable") {
     std::optional<std::string> policy;
     if (arguments.has("policy")) policy = arguments.options.at("policy");
-    with_migrated_database(
+    with_running_database(
         config, [&](pg::Connection& connection) { return enable(connection, config, text, ids, policy); });
   } else if (words[0] == "disable") {
-    with_migrated_database(config, [&](pg::Connection& connection) { return disable(connection, ids); });
+    with_running_database(config, [&](pg::Connection& connection) { return disable(connection, ids); });
   } else {
-    with_migrated_database(config,
-                           [&](pg::Connection& connection) { return show(connection, config, text, ids); });
+    with_running_database(config,
+                          [&](pg::Connection& connection) { return show(connection, config, text, ids); });
   }
   return 0;
 }

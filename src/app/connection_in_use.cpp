@@ -11,7 +11,6 @@
 #include "app/command.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
-#include "app/version.hpp"
 #include "pg/config.hpp"
 #include "pg/embedded.hpp"
 #include "pg/migrations.hpp"
@@ -19,9 +18,18 @@
 namespace todoke::app {
 namespace {
 
-Task<void> migrate_and_work(pg::Connection& connection, std::function<Task<void>(pg::Connection&)> work) {
+constexpr std::chrono::seconds kStatusMax(10);
+
+Task<void> check_and_work(pg::Connection& connection, std::function<Task<void>(pg::Connection&)> work) {
   check_server_version(connection);
-  co_await pg::migrate(connection, pg::embedded_migrations(), fmt::format("todoke {}", kVersion));
+  const auto status =
+      co_await pg::migration_status(connection, pg::embedded_migrations(), Deadline::after(kStatusMax));
+  if (!status.problem.empty()) throw UserError(status.problem);
+  if (!status.pending.empty()) {
+    throw UserError(
+        fmt::format("the database lacks {} of {} migrations: `todoke migrate` or a start applies them",
+                    status.pending.size(), status.pending.size() + status.applied.size()));
+  }
   co_await work(connection);
 }
 
@@ -80,9 +88,17 @@ void with_database(const Config& config, std::function<Task<void>(pg::Connection
   runtime.run(start_and_work(server, database, limit, std::move(work)));
 }
 
-void with_migrated_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {
+void refuse_stopped(const Config& config, const DatabaseInUse& database) {
+  if (!database.embedded || embedded_is_running(config)) return;
+  throw UserError(
+      fmt::format("no node runs on {}; start one with `todoke up`, or set DATABASE_URL or TODOKE_DATA_DIR",
+                  data_folder(config).string()));
+}
+
+void with_running_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {
+  refuse_stopped(config, database_in_use(config));
   with_database(config, [work = std::move(work)](pg::Connection& connection) {
-    return migrate_and_work(connection, work);
+    return check_and_work(connection, work);
   });
 }
 

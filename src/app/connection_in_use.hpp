@@ -25,7 +25,11 @@ bool embedded_is_running(const Config& config);
 // `work`.
 void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work);
 
-// The same, after bringing the schema up to date.
-void with_migrated_database(const Config& config, std::function<Task<void>(pg::Connection&)> work);
+// For commands that look at what is there: starts nothing and makes nothing. Throws UserError, with what to
+// do, when no embedded server runs, or the schema is not that of this binary.
+void with_running_database(const Config& config, std::function<Task<void>(pg::Connection&)> work);
+
+// Throws the UserError of with_running_database for an embedded server that does not run.
+void refuse_stopped(const Config& config, const DatabaseInUse& database);
 
 }  // namespace todoke::app

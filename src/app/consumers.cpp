@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "app/role.hpp"
 #include "outbox/admin.hpp"
 
 namespace todoke::app {
@@ -18,7 +19,7 @@ using outbox::ConsumerView;
 
 constexpr std::chrono::seconds kAnswerMax(30);
 constexpr std::chrono::milliseconds kLookEvery = 500ms;
-// Nobody holds the name and nothing moves: there is no node that would do it.
+// Nobody holds the name: ten seconds, the lease of a node that has died, and there is none that would do it.
 constexpr int kLooksWithoutNode = 20;
 constexpr std::int32_t kLettersListed = 1'000;
 
@@ -29,6 +30,10 @@ Deadline soon() {
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
+}
+
+void note(const std::string& text) {
+  std::fputs((text + "\n").c_str(), stderr);
 }
 
 template <class T>
@@ -44,10 +49,25 @@ std::string duration(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3'600);
 }
 
+// Whether nodes run it, and not somebody outside: only then can be told whether it runs.
+bool is_own(const ConsumerView& view) {
+  return view.epoch > 0 || is_own_consumer(view.name);
+}
+
+std::string run_by(const ConsumerView& view) {
+  const auto role = role_of_consumer(view.name);
+  return role.empty() ? std::string("an earlier version") : fmt::format("the role {}", role);
+}
+
 std::string condition(const ConsumerView& view) {
   if (view.state != "live") return view.state;
   if (view.paused) return "paused";
+  if (!is_own(view)) return "outside";
   return view.held ? "following" : "not running";
+}
+
+std::string lost_text(const std::string& name) {
+  return fmt::format("{} has lost rows of the log: `todoke consumers rebuild {}`", name, name);
 }
 
 Task<ConsumerView> view_of(pg::Connection& connection, std::string name) {
@@ -109,22 +129,64 @@ class Progress {
   std::string last_;
 };
 
-Task<void> wait_for_replay(pg::Connection& connection, std::string name, std::int64_t from) {
-  const auto before = co_await view_of(connection, name);
-  const auto head = before.head;
-  Progress progress;
-  int looks = 0;
-  for (;;) {
-    const auto view = co_await view_of(connection, name);
-    if (view.last_seq >= head) break;
-    progress.show(view.last_seq - from, head - from);
-    looks = view.held ? 0 : looks + 1;
-    if (looks >= kLooksWithoutNode) {
-      throw UserError(fmt::format("no node runs {}: start one; the replay waits for it", name));
+// Ends a wait that can come to nothing, and says why as soon as it is known.
+class Waiting {
+ public:
+  explicit Waiting(std::string what) : what_(std::move(what)) {}
+
+  void look(const ConsumerView& view) {
+    if (view.held) {
+      without_node_ = 0;
+      return;
     }
+    if (++without_node_ == 1) {
+      note(fmt::format("no node runs {} ({}) at the moment; waiting 10 s for one", view.name, run_by(view)));
+    } else if (without_node_ > kLooksWithoutNode) {
+      throw UserError(fmt::format("no node runs {}: start one with {}; the {} waits for it", view.name,
+                                  run_by(view), what_));
+    }
+  }
+
+ private:
+  std::string what_;
+  int without_node_ = 0;
+};
+
+std::string paused_text(const ConsumerView& view) {
+  return fmt::format("{} is paused: it goes on after `todoke consumers resume {}`", view.name, view.name);
+}
+
+Task<void> wait_for_replay(pg::Connection& connection, std::string name, std::int64_t from) {
+  auto view = co_await view_of(connection, name);
+  const auto head = view.head;
+  Progress progress;
+  Waiting waiting("replay");
+  while (view.last_seq < head) {
+    if (view.paused) throw UserError(paused_text(view));
+    if (view.state == "needs_rebuild") throw UserError(lost_text(name));
+    progress.show(view.last_seq - from, head - from);
+    waiting.look(view);
     co_await sleep_for(kLookEvery);
+    view = co_await view_of(connection, name);
   }
   print(fmt::format("{} has caught up with seq {}\n", name, head));
+}
+
+Task<void> wait_for_rebuild(pg::Connection& connection, std::string name) {
+  Progress progress;
+  Waiting waiting("rebuild");
+  for (;;) {
+    const auto view = co_await view_of(connection, name);
+    if (view.state == "needs_rebuild") throw UserError(lost_text(name));
+    if (view.state == "live") {
+      print(fmt::format("rebuilt {}\n", name));
+      if (view.paused) note(paused_text(view));
+      co_return;
+    }
+    if (view.rebuild_total > 0) progress.show(view.rebuild_done, view.rebuild_total);
+    waiting.look(view);
+    co_await sleep_for(kLookEvery);
+  }
 }
 
 }  // namespace
@@ -156,7 +218,12 @@ Task<void> show_consumer(pg::Connection& connection, std::string name) {
   print(fmt::format("offset       seq {} of {}, moved {} ago\n", view.last_seq, view.head,
                     duration(view.idle_seconds)));
   print(fmt::format("behind       {} rows, {}\n", view.backlog_rows, duration(view.backlog_seconds)));
-  if (view.held) print(fmt::format("run by       {}, epoch {}\n", view.owner.value_or("?"), view.epoch));
+  if (view.held) {
+    print(fmt::format("run by       {}, epoch {}\n", view.owner.value_or("?"), view.epoch));
+  } else {
+    print(fmt::format("run by       {}\n", is_own(view) ? "no node; it belongs to " + run_by(view)
+                                                        : std::string("somebody outside (docs/log.md)")));
+  }
   print(fmt::format("passed over  {} rows whose event was purged\n", view.purged_rows));
   print(fmt::format("dead letters {}\n", view.dead_letters));
   if (view.state == "rebuilding") {
@@ -164,8 +231,9 @@ Task<void> show_consumer(pg::Connection& connection, std::string name) {
                       duration(view.rebuilding_seconds.value_or(0))));
   }
   if (view.state == "needs_rebuild") {
-    print(
-        fmt::format("             it has lost rows of the log: `todoke consumers rebuild {}`\n", view.name));
+    print(is_own(view)
+              ? fmt::format("             {}\n", lost_text(view.name))
+              : "             it has lost rows of the log and must start again (docs/log.md, Retention)\n");
   }
 }
 
@@ -180,27 +248,26 @@ Task<void> replay_consumer(pg::Connection& connection, std::string name, const A
   auto moved = co_await outbox::replay(connection, name, point, soon());
   const auto from = or_throw(std::move(moved));
   print(fmt::format("{} goes on after seq {}\n", name, from.value));
-  if (!arguments.has("no-wait")) co_await wait_for_replay(connection, name, from.value);
+  const auto view = co_await view_of(connection, name);
+  if (!is_own(view)) {
+    print(
+        fmt::format("whoever follows the log under that name takes it with the next batch; `todoke consumers "
+                    "show {}` tells how far it is\n",
+                    name));
+    co_return;
+  }
+  if (!arguments.has("no-wait")) {
+    co_await wait_for_replay(connection, name, from.value);
+  } else if (view.paused) {
+    note(paused_text(view));
+  }
 }
 
 Task<void> rebuild_consumer(pg::Connection& connection, std::string name, bool wait) {
   auto asked = co_await outbox::ask_for_rebuild(connection, name, soon());
   or_throw(std::move(asked));
   print(fmt::format("{} will be rebuilt by the node that runs it\n", name));
-  if (!wait) co_return;
-  Progress progress;
-  int looks = 0;
-  for (;;) {
-    const auto view = co_await view_of(connection, name);
-    if (view.state == "live") break;
-    if (view.rebuild_total > 0) progress.show(view.rebuild_done, view.rebuild_total);
-    looks = view.held ? 0 : looks + 1;
-    if (looks >= kLooksWithoutNode) {
-      throw UserError(fmt::format("no node runs {}: start one; the rebuild waits for it", name));
-    }
-    co_await sleep_for(kLookEvery);
-  }
-  print(fmt::format("rebuilt {}\n", name));
+  if (wait) co_await wait_for_rebuild(connection, name);
 }
 
 Task<void> dead_letters(pg::Connection& connection, std::string name, std::string action,

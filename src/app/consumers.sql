@@ -10,7 +10,8 @@ SELECT o.consumer IS NOT NULL AS has_offset,
   f.dropped_until AS log_floor,
   greatest((SELECT coalesce(max(seq), 0) FROM cn_relay.events_outbox), f.dropped_until) AS head,
   me.rolsuper OR me.rolcreaterole AS may_make_roles,
-  me.rolname::text AS me
+  me.rolname::text AS me,
+  coalesce(o.lease_until > clock_timestamp(), false) AS held
 FROM pg_catalog.pg_roles me
 CROSS JOIN cn_relay.log_floor f
 LEFT JOIN cn_relay.consumer_offsets o ON o.consumer = $1
@@ -24,6 +25,20 @@ SELECT cn_relay.put_consumer_role($1, $2);
 -- name: put_consumer_offset
 INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, mandatory) VALUES ($1, $2, $3)
 ON CONFLICT (consumer) DO NOTHING;
+
+-- name: drop_consumer_role
+SELECT cn_relay.drop_consumer_role($1, $2);
+
+-- Its offset, and what was kept of it.
+-- name: forget_consumer
+WITH effects AS (
+  DELETE FROM cn_relay.consumer_effects WHERE consumer = $1
+), ranges AS (
+  DELETE FROM cn_relay.consumer_ranges WHERE consumer = $1
+), letters AS (
+  DELETE FROM cn_relay.consumer_dead_letters WHERE consumer = $1
+)
+DELETE FROM cn_relay.consumer_offsets WHERE consumer = $1;
 
 -- How the server can be reached, as it runs now.
 -- name: server_address

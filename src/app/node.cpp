@@ -28,6 +28,7 @@
 #include "app/server_config.hpp"
 #include "app/version.hpp"
 #include "base/log.hpp"
+#include "index/index_consumer.hpp"
 #include "index/search_port.hpp"
 #include "net/config.hpp"
 #include "net/otlp_exporter.hpp"
@@ -37,6 +38,7 @@
 #include "outbox/retention.hpp"
 #include "pg/config.hpp"
 #include "pg/embedded.hpp"
+#include "relay/config.hpp"
 
 namespace todoke::app {
 namespace {
@@ -95,9 +97,16 @@ pg::ListenerOptions listener_options(const Config& config, const DatabaseInUse& 
   return options;
 }
 
-outbox::PressureThresholds pressure_thresholds(const Config& config) {
-  return {{config.get(outbox::keys::kPressure1), config.get(outbox::keys::kPressure2),
-           config.get(outbox::keys::kPressure3)}};
+outbox::MonitorOptions monitor_options(const Config& config, bool has_relay) {
+  outbox::MonitorOptions options;
+  options.thresholds = {{config.get(outbox::keys::kPressure1), config.get(outbox::keys::kPressure2),
+                         config.get(outbox::keys::kPressure3)}};
+  if (has_relay && relay::search_is_on(config)) {
+    options.needed.push_back({std::string(index::kConsumerName),
+                              std::string(role_of_consumer(index::kConsumerName)),
+                              std::string(relay::keys::kSearch.spec.name)});
+  }
+  return options;
 }
 
 outbox::RetentionOptions retention_options(const Config& config) {
@@ -160,14 +169,15 @@ class Node {
       supervisor_.add(std::make_shared<net::OtlpExporter>(std::move(exporter), runtime_.main(), tracer_));
     }
     if (database_.embedded) {
-      supervisor_.add(
-          std::make_shared<pg::EmbeddedPostgres>(runtime_.main(), pg::embedded_config(config_, folder_)));
+      postgres_ =
+          std::make_shared<pg::EmbeddedPostgres>(runtime_.main(), pg::embedded_config(config_, folder_));
+      supervisor_.add(postgres_);
     }
     supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pool_, board_));
     if (!options_.roles.empty()) {
       supervisor_.add(listener_);
-      supervisor_.add(std::make_shared<outbox::LogMonitor>(runtime_.main(), pressure_thresholds(config_),
-                                                           pressure_, pool_, board_, registry_));
+      supervisor_.add(std::make_shared<outbox::LogMonitor>(
+          runtime_.main(), monitor_options(config_, has_relay()), pressure_, pool_, board_, registry_));
       supervisor_.add(std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_),
                                                              pool_, board_, registry_));
     }
@@ -280,11 +290,17 @@ class Node {
 
   void reload() {
     read_config_again();
-    if (config_.get(net::keys::kTlsCert).empty()) return;
-    if (const auto reloaded = public_->reload(); reloaded) {
-      log::info("node", "certificate read again");
+    if (!config_.get(net::keys::kTlsCert).empty()) tell_reloaded(net::keys::kTlsCert, public_->reload());
+    if (postgres_ && !config_.get(pg::kLogTlsCert).empty())
+      tell_reloaded(pg::kLogTlsCert, postgres_->reload_certificate());
+  }
+
+  static void tell_reloaded(const Key<std::string>& key, const Expected<void>& reloaded) {
+    if (reloaded) {
+      log::info("node", "certificate read again", {{"key", key.spec.name}});
     } else {
-      log::error("node", "certificate not changed", {{"error", reloaded.error().message}});
+      log::error("node", "certificate not changed",
+                 {{"key", key.spec.name}, {"error", reloaded.error().message}});
     }
   }
 
@@ -376,6 +392,7 @@ class Node {
   std::shared_ptr<net::Router> internal_router_ = std::make_shared<net::Router>();
   std::shared_ptr<net::HttpServer> internal_;
   std::shared_ptr<net::HttpServer> public_;
+  std::shared_ptr<pg::EmbeddedPostgres> postgres_;  // null: the database is a configured one
   Supervisor supervisor_;
   std::vector<std::function<void(const Config&)>> readers_;
   asio::signal_set signals_;

@@ -13,6 +13,14 @@ std::map<std::string_view, Role>& registry() {
   return instance;
 }
 
+// index-v1 without its version.
+std::string_view stem_of(std::string_view consumer) {
+  const auto digits = consumer.find_last_not_of("0123456789");
+  if (digits == std::string_view::npos || digits + 1 == consumer.size()) return consumer;
+  const auto version = consumer.substr(0, digits + 1);
+  return version.ends_with("-v") ? version.substr(0, version.size() - 2) : consumer;
+}
+
 }  // namespace
 
 RoleRegistration::RoleRegistration(Role role) {
@@ -22,6 +30,21 @@ RoleRegistration::RoleRegistration(Role role) {
 
 const std::map<std::string_view, Role>& roles() {
   return registry();
+}
+
+std::string_view role_of_consumer(std::string_view name) {
+  for (const auto& [role, parts] : registry()) {
+    if (std::find(parts.consumers.begin(), parts.consumers.end(), name) != parts.consumers.end()) return role;
+  }
+  return {};
+}
+
+bool is_own_consumer(std::string_view name) {
+  return std::any_of(registry().begin(), registry().end(), [name](const auto& entry) {
+    const auto& names = entry.second.consumers;
+    return std::any_of(names.begin(), names.end(),
+                       [name](std::string_view own) { return stem_of(own) == stem_of(name); });
+  });
 }
 
 std::vector<std::string> all_roles() {

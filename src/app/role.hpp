@@ -51,6 +51,7 @@ struct Role {
   std::string_view name;
   std::string_view summary;
   std::function<void(NodeParts&)> build;
+  std::vector<std::string_view> consumers = {};  // of the log, that it runs
 };
 
 class RoleRegistration {
@@ -59,6 +60,11 @@ class RoleRegistration {
 };
 
 const std::map<std::string_view, Role>& roles();
+
+// The role that runs a consumer; empty when none does.
+std::string_view role_of_consumer(std::string_view name);
+// Whether a consumer's name is one of the node's own: with another version (-v2) it is, too.
+bool is_own_consumer(std::string_view name);
 
 // "a,b" as names of roles; "none" is the empty list. Throws UserError for one that does not exist.
 std::vector<std::string> parse_roles(std::string_view text);

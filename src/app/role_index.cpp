@@ -23,6 +23,7 @@ const RoleRegistration kRegistered({
     .name = "index",
     .summary = "the search index: a consumer of the log",
     .build = build,
+    .consumers = {index::kConsumerName},
 });
 
 }  // namespace

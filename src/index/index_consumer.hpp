@@ -17,9 +17,11 @@
 
 namespace todoke::index {
 
+inline constexpr std::string_view kConsumerName = "index-v1";
+
 class IndexConsumer final : public outbox::Consumer {
  public:
-  [[nodiscard]] std::string_view name() const override { return "index-v1"; }
+  [[nodiscard]] std::string_view name() const override { return kConsumerName; }
   [[nodiscard]] bool mandatory() const override { return true; }
   Task<void> apply(outbox::Work work) override;
 

@@ -1,5 +1,8 @@
 #include "outbox/monitor.hpp"
 
+#include <map>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/log.hpp"
@@ -17,9 +20,9 @@ constexpr std::array<std::string_view, kPressureMax + 1> kMeaning{
 
 }  // namespace
 
-LogMonitor::LogMonitor(const Executor& executor, PressureThresholds thresholds, Pressure& pressure,
-                       pg::Pool& pool, HealthBoard& health, metrics::Registry& registry)
-    : thresholds_(thresholds),
+LogMonitor::LogMonitor(const Executor& executor, MonitorOptions options, Pressure& pressure, pg::Pool& pool,
+                       HealthBoard& health, metrics::Registry& registry)
+    : options_(std::move(options)),
       pressure_(pressure),
       pool_(pool),
       health_(health),
@@ -29,10 +32,12 @@ LogMonitor::LogMonitor(const Executor& executor, PressureThresholds thresholds, 
                            "Age of the first row that a consumer has not taken yet.", {"consumer"})),
       level_(registry.gauge("todoke_pressure",
                             "0 normal, 1 no backfill, 2 low-priority topics held, 3 tightened.")),
-      stop_asked_(executor) {}
+      stop_asked_(executor) {
+  for (const auto& needed : options_.needed) watched_.push_back({needed});
+}
 
 Expected<void> LogMonitor::validate() const {
-  const auto& rows = thresholds_.backlog;
+  const auto& rows = options_.thresholds.backlog;
   if (rows[0] < rows[1] && rows[1] < rows[2]) return {};
   return refuse("log.pressure_rows_1, _2 and _3 must grow");
 }
@@ -58,6 +63,7 @@ Task<void> LogMonitor::run() {
     if (failure) log::warning("log monitor", "the backlogs were not read", {{"error", describe(failure)}});
   }
   health_.forget("pressure");
+  for (const auto& watched : watched_) health_.forget(watched.consumer.key);
 }
 
 Task<void> LogMonitor::look() {
@@ -66,8 +72,10 @@ Task<void> LogMonitor::look() {
   const auto rows = co_await lease->query(sql::kBacklogs, {kConsumersMax}, deadline);
   std::int64_t worst = 0;
   std::string slowest;
+  std::map<std::string, Seen> seen;
   for (const auto& row : rows) {
     const auto name = row.get<std::string>("consumer");
+    seen[name] = {row.get<bool>("held"), row.get<bool>("paused"), row.get<std::string>("state")};
     const auto behind = row.get<std::int64_t>("rows");
     backlog_.with({name}).set(static_cast<double>(behind));
     lag_.with({name}).set(row.get<double>("seconds"));
@@ -76,11 +84,33 @@ Task<void> LogMonitor::look() {
     slowest = name;
   }
   report(worst, slowest);
+  for (auto& watched : watched_) watch(watched, seen[watched.consumer.name]);
+}
+
+void LogMonitor::watch(Watched& watched, const Seen& seen) {
+  const auto& [name, role, key] = watched.consumer;
+  watched.looks_without = seen.held ? 0 : watched.looks_without + 1;
+  std::string problem;
+  if (watched.looks_without > options_.looks_without_max) {
+    problem = fmt::format("{} is on, but no node runs {} (role {})", key, name, role);
+  } else if (seen.paused) {
+    problem = fmt::format("{} is on, but {} is paused (`todoke consumers resume {}`)", key, name, name);
+  } else if (seen.state == "needs_rebuild") {
+    problem = fmt::format("{} is on, but {} has lost rows (`todoke consumers rebuild {}`)", key, name, name);
+  }
+  health_.report(key, false, {problem.empty() ? HealthState::up : HealthState::degraded, problem});
+  const bool was_told = std::exchange(watched.is_told, !problem.empty());
+  if (was_told == watched.is_told) return;
+  if (watched.is_told) {
+    log::warning("log monitor", problem, {{"consumer", name}});
+  } else {
+    log::info("log monitor", "a consumer that this node needs runs again", {{"consumer", name}});
+  }
 }
 
 void LogMonitor::report(std::int64_t backlog, const std::string& slowest) {
   const auto before = pressure_.level();
-  const auto now = next_pressure(before, backlog, thresholds_);
+  const auto now = next_pressure(before, backlog, options_.thresholds);
   pressure_.set(now);
   level_.set(now);
   const auto meaning = kMeaning.at(static_cast<std::size_t>(now));

@@ -1,6 +1,9 @@
 // Watches how far the consumers are behind: a metric for each, the node's pressure, a health line and a log
-// line when it changes.
+// line when it changes. Also whether the consumers that this node needs are run by anybody.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "base/service.hpp"
 #include "outbox/pressure.hpp"
@@ -8,9 +11,24 @@
 
 namespace todoke::outbox {
 
+// A consumer without which something that is switched on here does not work.
+struct NeededConsumer {
+  std::string name;
+  std::string role;  // that runs it
+  std::string key;   // of the configuration, such as relay.search; also its health line
+};
+
+struct MonitorOptions {
+  PressureThresholds thresholds;
+  std::vector<NeededConsumer> needed;
+  // Looks, one a second, that may find nobody running a needed consumer: a node that starts or takes over
+  // needs a lease.
+  int looks_without_max = 15;
+};
+
 class LogMonitor final : public Service {
  public:
-  LogMonitor(const Executor& executor, PressureThresholds thresholds, Pressure& pressure, pg::Pool& pool,
+  LogMonitor(const Executor& executor, MonitorOptions options, Pressure& pressure, pg::Pool& pool,
              HealthBoard& health, metrics::Registry& registry);
 
   [[nodiscard]] std::string_view name() const override { return "log monitor"; }
@@ -24,7 +42,21 @@ class LogMonitor final : public Service {
   Task<void> look();
   void report(std::int64_t backlog, const std::string& slowest);
 
-  PressureThresholds thresholds_;
+  // A consumer as it was last seen.
+  struct Seen {
+    bool held = false;
+    bool paused = false;
+    std::string state;
+  };
+  struct Watched {
+    NeededConsumer consumer;
+    int looks_without = 0;
+    bool is_told = false;
+  };
+  void watch(Watched& watched, const Seen& seen);
+
+  MonitorOptions options_;
+  std::vector<Watched> watched_;
   Pressure& pressure_;
   pg::Pool& pool_;
   HealthBoard& health_;

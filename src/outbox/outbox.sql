@@ -125,6 +125,7 @@ SELECT e.* FROM unnest($1::text[], $2::timestamptz[]) AS k (event_id, ingested_a
 -- consumer.
 -- name: backlogs
 SELECT c.consumer, c.last_seq, c.mandatory, c.paused, c.state,
+  coalesce(c.lease_until > clock_timestamp(), false) AS held,
   greatest(h.head - greatest(c.last_seq, f.dropped_until), 0) AS rows,
   CASE WHEN h.head > c.last_seq THEN coalesce(extract(epoch FROM clock_timestamp() - (
     SELECT o.appended_at FROM cn_relay.events_outbox o WHERE o.seq > c.last_seq ORDER BY o.seq LIMIT 1)), 0)

@@ -225,10 +225,12 @@ void LogRetention::tell_held_open(bool is_held) {
     health_.forget("log held open");
     return;
   }
-  health_.report("log held open", false,
-                 {HealthState::degraded,
-                  "a transaction that has read the log stays open (pg_stat_activity): old partitions can't go"});
-  log::warning("log retention", "an open transaction keeps an old partition from going; the next round goes on");
+  health_.report(
+      "log held open", false,
+      {HealthState::degraded,
+       "a transaction that has read the log stays open (pg_stat_activity): old partitions can't go"});
+  log::warning("log retention",
+               "an open transaction keeps an old partition from going; the next round goes on");
 }
 
 void LogRetention::tell_held_back(const std::string& consumer) {

@@ -96,6 +96,19 @@ std::optional<pid_t> EmbeddedPostgres::pid() const {
   return process_->pid();
 }
 
+Expected<void> EmbeddedPostgres::reload_certificate() {
+  const auto user = embedded_user(config_.user);
+  if (!user) return tl::unexpected(user.error());
+  if (!process_ || process_->ended()) return refuse("Postgres is not running; it reads them when it starts");
+  try {
+    refresh_certificate(layout_, *user, tcp());
+  } catch (const std::exception& error) {
+    return refuse(error.what());
+  }
+  process_->send(SIGHUP);
+  return {};
+}
+
 void EmbeddedPostgres::stop() {
   stop_asked_ = true;
   changed_.set();

@@ -46,6 +46,9 @@ class EmbeddedPostgres final : public Service {
   // For libpq; valid before start() too.
   [[nodiscard]] std::string connection_string() const { return embedded_connection_string(layout_); }
   [[nodiscard]] const EmbeddedLayout& layout() const { return layout_; }
+  // Reads the certificate of TCP again, for connections that come. Refused, and the old one stays, when the
+  // files are not right. Small files; blocks for as long as they take.
+  Expected<void> reload_certificate();
   // The postmaster, while there is one.
   [[nodiscard]] std::optional<pid_t> pid() const;
 

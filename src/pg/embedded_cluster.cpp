@@ -69,19 +69,6 @@ void refresh_host_rules(const std::string& path, const EmbeddedUser& user,
   if (after != before) write_private_file(path, after, user);
 }
 
-void refresh_certificate(const std::string& cluster, const EmbeddedUser& user,
-                         const std::optional<EmbeddedTcp>& tcp) {
-  const auto cert = fmt::format("{}/{}", cluster, kClusterTlsCert);
-  const auto key = fmt::format("{}/{}", cluster, kClusterTlsKey);
-  if (!tcp || tcp->tls_cert.empty()) {
-    for (const auto& path : {cert, key}) std::filesystem::remove(path);
-    return;
-  }
-  const auto files = read_tls_files(*tcp);
-  write_private_file(cert, files.cert, user);
-  write_private_file(key, files.key, user);
-}
-
 }  // namespace
 
 std::optional<int> cluster_major(const EmbeddedLayout& layout, const EmbeddedUser& user) {
@@ -156,9 +143,22 @@ void refresh_settings(const EmbeddedLayout& layout, const EmbeddedUser& user,
   write_private_file(layout.cluster + "/todoke.conf", settings_file(settings, tcp_settings(tcp)), user);
   add_clients(layout.cluster + "/pg_ident.conf", user);
   refresh_host_rules(layout.cluster + "/pg_hba.conf", user, tcp);
-  refresh_certificate(layout.cluster, user, tcp);
+  refresh_certificate(layout, user, tcp);
   link_socket(layout, tcp ? tcp->address.port : kEmbeddedPort);
   sync_folder(layout.cluster);
+}
+
+void refresh_certificate(const EmbeddedLayout& layout, const EmbeddedUser& user,
+                         const std::optional<EmbeddedTcp>& tcp) {
+  const auto cert = fmt::format("{}/{}", layout.cluster, kClusterTlsCert);
+  const auto key = fmt::format("{}/{}", layout.cluster, kClusterTlsKey);
+  if (!tcp || tcp->tls_cert.empty()) {
+    for (const auto& path : {cert, key}) std::filesystem::remove(path);
+    return;
+  }
+  const auto files = read_tls_files(*tcp);
+  write_private_file(cert, files.cert, user);
+  write_private_file(key, files.key, user);
 }
 
 std::vector<std::string> postgres_command(const PostgresBinaries& binaries, const std::string& cluster,

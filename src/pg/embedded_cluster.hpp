@@ -30,6 +30,10 @@ void finish_cluster(const EmbeddedLayout& layout, const std::string& staging, co
 void refresh_settings(const EmbeddedLayout& layout, const EmbeddedUser& user,
                       const std::optional<EmbeddedTcp>& tcp);
 
+// The certificate alone. Throws UserError, and leaves the old one, when the files are not right.
+void refresh_certificate(const EmbeddedLayout& layout, const EmbeddedUser& user,
+                         const std::optional<EmbeddedTcp>& tcp);
+
 // `cluster` and `sockets` as the child sees them. What todoke itself depends on stands here, where no file
 // overrides it.
 std::vector<std::string> postgres_command(const PostgresBinaries& binaries, const std::string& cluster,

@@ -1,5 +1,6 @@
 // `todoke consumers add`: what it makes, what it prints and what it refuses.
 #include <csignal>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -105,6 +106,8 @@ TEST(ConsumersAdd, WithoutTcpGivesTheSocketAndOnAConfiguredDatabaseNeedsTheRight
   const auto add = [&](const std::string& name) {
     return run_command({todoke_binary(), "consumers", "add", name}, {"DATABASE_URL=" + url});
   };
+  EXPECT_THAT(add("there").err, HasSubstr("`todoke migrate` or a start applies them"));
+  ASSERT_EQ(run_command({todoke_binary(), "migrate"}, {"DATABASE_URL=" + url}).code, 0);
   const auto refused = add("there");
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("the database user owner may not make roles"));
@@ -136,6 +139,32 @@ TEST(LogListen, OpensAndClosesWithoutLosingTheSocket) {
   node.start(Tcp::tls);
   EXPECT_EQ(node.sql("SHOW ssl"), "on");
   EXPECT_EQ(Session(node.add("one", {"--renew"})).value("SELECT 1"), "1");
+}
+
+TEST(LogListen, ANewCertificateIsTakenAtSighupAndAWrongOneIsNot) {
+  LogNode node(Tcp::tls);
+  const auto url = node.add("one");
+  const auto with_root = [&](const std::string& root) {
+    auto checked = url;
+    checked.replace(checked.find("sslmode=require"), 15, "sslmode=verify-ca&sslrootcert=" + root);
+    return checked;
+  };
+  const auto reload = [&](const std::string& told) {
+    node.process().kill(SIGHUP);
+    node.process().wait_for_output(told);
+  };
+  ASSERT_EQ(refusal(with_root(node.certificate().cert())), "");
+  const net::test::TestCertificate next;
+  const auto copy = [](const std::string& from, const std::string& to) {
+    std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
+  };
+  copy(next.cert(), node.certificate().cert());
+  reload("is not the key of");
+  EXPECT_EQ(refusal(url), "");
+  EXPECT_NE(refusal(with_root(next.cert())), "");
+  copy(next.key(), node.certificate().key());
+  reload("certificate read again");
+  wait_until("the new certificate", [&] { return refusal(with_root(next.cert())).empty(); });
 }
 
 TEST(LogListen, WrongValuesEndTheStartWithALineThatSaysSo) {

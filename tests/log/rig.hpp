@@ -58,7 +58,8 @@ class LogNode {
   [[nodiscard]] Exit todoke(std::vector<std::string> arguments) const;
   // `todoke consumers add NAME …`; the connection string.
   [[nodiscard]] std::string add(const std::string& name, const std::vector<std::string>& more = {}) const;
-  std::string sql(const std::string& statement) { return node_->sql(statement); }
+  // stdout of `todoke psql -At`; throws when psql fails.
+  std::string sql(const std::string& statement);
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] const TempFolder& folder() const { return folder_; }
   [[nodiscard]] const net::test::TestCertificate& certificate() const { return *certificate_; }
@@ -73,6 +74,9 @@ class LogNode {
   void stop();
   // Again, with the same folder.
   void start(Tcp tcp);
+  // With these roles only, without TCP.
+  void start_roles(const std::string& roles);
+  [[nodiscard]] ChildProcess& process();
 
  private:
   TempFolder folder_;
@@ -80,6 +84,7 @@ class LogNode {
   std::unique_ptr<net::test::TestCertificate> certificate_;
   std::vector<std::string> settings_;
   std::unique_ptr<TodokeUp> node_;
+  std::unique_ptr<ChildProcess> part_;  // instead of node_, after start_roles()
 };
 
 std::vector<std::string> lines_of(const std::string& text);

@@ -14,7 +14,9 @@ namespace {
 using outbox::LogMonitor;
 using outbox::Pressure;
 
-constexpr outbox::PressureThresholds kThresholds{{10, 20, 40}};
+const outbox::MonitorOptions kOptions{.thresholds = {{10, 20, 40}},
+                                      .needed = {{.name = "index", .role = "index", .key = "relay.search"}},
+                                      .looks_without_max = 2};
 
 class MonitorTest : public LogTest {
  protected:
@@ -31,10 +33,9 @@ class MonitorTest : public LogTest {
                         100 - behind));
     loop_.run(monitor_.start());
   }
-  std::string health() {
+  std::string health(const std::string& name = "pressure") {
     for (const auto& line : board.lines()) {
-      if (line.name == "pressure")
-        return fmt::format("{}: {}", to_string(line.health.state), line.health.detail);
+      if (line.name == name) return fmt::format("{}: {}", to_string(line.health.state), line.health.detail);
     }
     return "";
   }
@@ -54,7 +55,7 @@ class MonitorTest : public LogTest {
   pg::Pool pool_;
 
  protected:
-  LogMonitor monitor_{loop_.executor(), kThresholds, pressure, pool_, board, registry};
+  LogMonitor monitor_{loop_.executor(), kOptions, pressure, pool_, board, registry};
   net::test::Loop& loop() { return loop_; }
 };
 
@@ -121,11 +122,34 @@ TEST_F(MonitorTest, LooksAgainByItself) {
   EXPECT_EQ(health(), "");
 }
 
+TEST_F(MonitorTest, ANeededConsumerThatNobodyRunsOrThatStandsStillIsTold) {
+  const auto set = [&](const std::string& assignments) {
+    sql.run("UPDATE cn_relay.consumer_offsets SET " + assignments + " WHERE consumer = 'index'");
+    look_at(0);
+    return health("relay.search");
+  };
+  // A node that starts has a moment to take the name.
+  EXPECT_EQ(set("lease_until = NULL"), "up: ");
+  look_at(0);
+  EXPECT_EQ(set("lease_until = now() - interval '1 second'"),
+            "degraded: relay.search is on, but no node runs index (role index)");
+  EXPECT_EQ(set("lease_until = now() + interval '1 hour'"), "up: ");
+  EXPECT_EQ(set("paused = true"),
+            "degraded: relay.search is on, but index is paused (`todoke consumers resume index`)");
+  EXPECT_EQ(set("paused = false, state = 'needs_rebuild'"),
+            "degraded: relay.search is on, but index has lost rows (`todoke consumers rebuild index`)");
+  EXPECT_EQ(set("state = 'rebuilding'"), "up: ");
+  sql.run("DELETE FROM cn_relay.consumer_offsets WHERE consumer = 'index'");
+  for (int i = 0; i < 3; ++i) look_at(0);
+  EXPECT_THAT(health("relay.search"), HasSubstr("no node runs index"));
+}
+
 TEST_F(MonitorTest, ThresholdsThatDoNotGrowAreRefused) {
   asio::io_context io;
   SystemClock clock;
   pg::Pool pool({}, clock, registry);
-  const LogMonitor monitor(io.get_executor(), {{10, 10, 20}}, pressure, pool, board, registry);
+  const LogMonitor monitor(io.get_executor(), {.thresholds = {{10, 10, 20}}, .needed = {}}, pressure, pool,
+                           board, registry);
   EXPECT_THAT(monitor.validate().error().message, HasSubstr("must grow"));
 }
 

@@ -242,10 +242,11 @@ TEST_F(DeletionTest, ADeletionByIdIsTheReasonAlsoWhenANewerVersionWaitsBehindIt)
   const auto request = deletion_of(alice, {{"e", hex_of(older)}});
   const auto newer = article("newer", kTime + 1);
   client.send(fmt::format(R"(["EVENT",{}])", first.json()));
-  EXPECT_EQ(rig.await_sql("SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
-                          "WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted",
-                          {"1"}),
-            Rows{"1"});
+  EXPECT_EQ(
+      rig.await_sql("SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
+                    "WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted",
+                    {"1"}),
+      Rows{"1"});
   client.send(fmt::format(R"(["EVENT",{}])", request.json()));
   client.send(fmt::format(R"(["EVENT",{}])", newer.json()));
   EXPECT_TRUE(rig.await_metric("todoke_ingest_received_total{source=\"ws\"}", 4));
