@@ -1,7 +1,7 @@
 # The two commands are `make up` and `make test`; `make help` lists the rest.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help up build test bench format lint tsan fuzz clean
+.PHONY: help up build test bench format lint tsan fuzz soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ tsan: ## run the threaded suites under ThreadSanitizer
 fuzz: ## run every fuzzer for a minute (SECONDS_EACH=60)
 	@scripts/setup build fuzz
 	@scripts/fuzz $(SECONDS_EACH)
+
+soak: ## the log under random load and kills, a minute for each test, seeds printed (SECONDS_EACH=60)
+	@scripts/setup build run test
+	@scripts/test soak $(SECONDS_EACH)
 
 clean: ## remove everything that was built
 	rm -rf build

@@ -246,7 +246,6 @@ void Hub::start_counts(Peer& peer) {
   }
 }
 
-
 Task<void> Hub::read_count(SubscriberPtr subscriber, nostr::CountMessage request, Viewer viewer) {
   const auto began = clock_.steady();
   std::string reply;

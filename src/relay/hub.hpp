@@ -55,8 +55,8 @@ struct HubOptions {
   // For following the log: a connection of its own, so that slow queries don't hold live delivery back.
   pg::ConnectOptions connect;
   nostr::TopicPolicy policy = nostr::TopicPolicy::topics;
-  std::size_t subscriptions_max = 50;  // of a connection
-  std::size_t reads_max = 4;           // of a connection, under way at once
+  std::size_t subscriptions_max = 50;   // of a connection
+  std::size_t reads_max = 4;            // of a connection, under way at once
   std::size_t counts_waiting_max = 50;  // of a connection
   std::size_t waiting_max = 5'000;      // events that wait for a stored read
   std::size_t batches_max = 256;        // of the writer, while the log is being followed

@@ -65,7 +65,8 @@ TEST(ReadPlan, AFilterThatNothingCanPassReadsNothing) {
       EXPECT_THAT(paths_of(filter, policy), IsEmpty()) << filter;
     }
   }
-  EXPECT_THAT(paths_of(R"({"since":1,"until":1})", TopicPolicy::open), Not(IsEmpty())) << "both are inclusive";
+  EXPECT_THAT(paths_of(R"({"since":1,"until":1})", TopicPolicy::open), Not(IsEmpty()))
+      << "both are inclusive";
 }
 
 TEST(ReadPlan, IdsWinOverEverythingElse) {

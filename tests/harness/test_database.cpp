@@ -99,6 +99,7 @@ TestDatabase::TestDatabase() : folder_(server_folder()), name_("todoke_test_" + 
 }
 
 TestDatabase::~TestDatabase() {
+  if (name_.empty()) return;
   try {
     const auto sql = fmt::format("DROP DATABASE {} WITH (FORCE)", name_);
     run_task([&] { return run_script(url_of(folder_, "postgres"), sql); });

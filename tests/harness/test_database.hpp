@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "pg/connection.hpp"
 
@@ -12,6 +13,8 @@ namespace todoke::test {
 class TestDatabase {
  public:
   TestDatabase();
+  // One that is there already, and stays.
+  explicit TestDatabase(std::string url) : url_(std::move(url)) {}
   ~TestDatabase();
   TestDatabase(const TestDatabase&) = delete;
   TestDatabase& operator=(const TestDatabase&) = delete;

@@ -1,25 +1,20 @@
-// The same load while the database server itself is killed. On a server of its own, with fsync on.
+// The same load (soak.hpp) while the database server itself is killed. On a server of its own, with fsync on.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <optional>
-#include <random>
 
 #include <fmt/format.h>
 
-#include "consumers.hpp"
 #include "harness/run_task.hpp"
-#include "instance.hpp"
-#include "load.hpp"
 #include "pg/embedded.hpp"
 #include "pg/migrations.hpp"
+#include "soak.hpp"
 #include "support.hpp"
 
 namespace todoke::test {
 namespace {
-
-constexpr int kCrashes = 2;
 
 class Server {
  public:
@@ -56,11 +51,6 @@ class Server {
     options.url = std::move(url);
     const auto connection = co_await pg::Connection::connect(options, soon());
     co_await pg::migrate(*connection, pg::embedded_migrations());
-    std::string tables =
-        "CREATE TABLE effects (n bigserial, consumer text, seq bigint, op text, event_id text, topic_id "
-        "text);"
-        "INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, updated_at) VALUES ('plain', 0, now())";
-    co_await connection->execute_script(std::move(tables), soon());
   }
   static std::filesystem::path make_folder() {
     std::string path = "/tmp/todoke-crash-XXXXXX";
@@ -83,72 +73,26 @@ class Server {
   Supervisor supervisor_;
 };
 
-// Gives it up when it can't be read.
-std::vector<std::int64_t> seqs(Link& link, const std::string& statement) {
-  std::optional<Rows> rows;
-  if (!await([&] { return (rows = link.run(statement)).has_value(); }))
-    throw std::runtime_error("no answer: " + statement);
-  std::vector<std::int64_t> all;
-  for (const auto& row : *rows) all.push_back(std::stoll(row));
-  return all;
-}
+// Only a server that has got some work done since the last crash is killed again.
+constexpr std::int64_t kRowsBetweenCrashes = 500;
 
-TEST(CrashTest, NothingIsSkippedOrRepeatedWhileTheServerIsKilledAtRandom) {
-  const std::uint64_t seed = std::random_device()();
-  std::cout << fmt::format("[ seed     ] {}\n", seed);
-  Random random(seed);
+TEST(CrashTest, NothingIsSkippedOrRepeatedWhileTheServerAndConsumersAreKilledAtRandom) {
   Server server;
-  const auto url = server.url();
-  std::vector<std::unique_ptr<Instance>> instances;
-  for (const char* const name : {"records", "records", "counts"}) {
-    Recorder::Options options{.wants_events = false};
-    if (std::string_view(name) == "counts") options.once = outbox::Once::row;
-    instances.push_back(
-        std::make_unique<Instance>(url, std::make_shared<Recorder>(name, options), InstanceOptions()));
-  }
-  Link link(url);
-  std::atomic<bool> stop_writing = false;
-  std::atomic<bool> stop_reading = false;
-  {
-    Threads readers;
-    readers.add([&] { consume_by_sql(url, "plain", Random(seed + 1), stop_reading); });
-    {
-      Threads writers;
-      const Way ways[] = {Way::table, Way::partition, Way::lock};
-      for (int i = 0; i < 3; ++i) {
-        writers.add([&, i] {
-          write_by_sql(url, ways[i], i, Random(seed + 10 + static_cast<unsigned>(i)), stop_writing);
-        });
-      }
-      for (int crash = 0; crash < kCrashes; ++crash) {
-        // Only a server that has got some work done since the last crash is killed again.
-        const auto before =
-            seqs(link, "SELECT coalesce(max(last_seq), 0) FROM cn_relay.consumer_offsets").at(0);
-        EXPECT_TRUE(await([&] {
-          const auto now = link.run("SELECT min(last_seq) FROM cn_relay.consumer_offsets");
-          return now && now->size() == 1 && std::stoll(now->front()) > before + pick(random, 1, 300);
-        }));
-        server.kill(crash % 2 == 0);
-      }
-      stop_writing = true;
-    }
-    EXPECT_TRUE(await([&] {
-      return link.run(
-                 "SELECT (SELECT min(last_seq) FROM cn_relay.consumer_offsets) = "
-                 "(SELECT max(seq) FROM cn_relay.events_outbox)") == Rows{"t"};
-    }));
-    stop_reading = true;
-  }
-  for (auto& each : instances) each->stop();
-  const auto log = seqs(link, "SELECT seq FROM cn_relay.events_outbox ORDER BY seq");
-  std::cout << fmt::format("[ rows     ] {}\n", log.size());
-  for (const char* const name : {"plain", "records", "counts"}) {
-    const auto done =
-        seqs(link, fmt::format("SELECT seq FROM effects WHERE consumer = '{}' ORDER BY n", name));
-    EXPECT_TRUE(done == log) << name << " has " << done.size() << " effects";
-  }
-  EXPECT_EQ(seqs(link, "SELECT count(*) FROM cn_relay.consumer_dead_letters"),
-            (std::vector<std::int64_t>{0}));
+  Soak soak(std::make_shared<TestDatabase>(server.url()));
+  Link link(server.url() + " application_name=killer");
+  int crashes = 0;
+  std::int64_t next_crash = 0;
+  soak.run([&](Random& random) {
+    const auto head = link.run("SELECT coalesce(max(seq), 0) FROM cn_relay.events_outbox");
+    if (!head || head->size() != 1) return;
+    if (chance(random, 50) || std::stoll(head->front()) < next_crash) return soak.hurt_consumer(random);
+    next_crash = std::stoll(head->front()) + kRowsBetweenCrashes;
+    server.kill(chance(random, 50));
+    ++crashes;
+  });
+  std::cout << fmt::format("[ crashes  ] {}\n", crashes);
+  EXPECT_GT(crashes, 0);
+  soak.expect_nothing_was_skipped_or_repeated();
 }
 
 }  // namespace

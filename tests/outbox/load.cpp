@@ -99,47 +99,4 @@ void write_through_relay(const std::string& relay_url, Random random, const std:
   }
 }
 
-void consume_by_sql(const std::string& url, const std::string& consumer, Random random,
-                    const std::atomic<bool>& stop) {
-  Link link(url);
-  while (!stop) {
-    const auto last = link.run(
-        fmt::format("SELECT last_seq FROM cn_relay.consumer_offsets WHERE consumer = '{}'", consumer));
-    if (!last || last->size() != 1) continue;
-    const auto rows =
-        link.run(fmt::format("SELECT seq FROM cn_relay.events_outbox WHERE seq > {} ORDER BY seq LIMIT {}",
-                             last->front(), pick(random, 1, 500)));
-    if (!rows || rows->empty()) {
-      link.run("SELECT pg_sleep(0.005)");
-      continue;
-    }
-    std::string values;
-    for (const auto& seq : *rows)
-      values += fmt::format("{}('{}', {})", values.empty() ? "" : ", ", consumer, seq);
-    const bool is_done =
-        link.run("BEGIN") && link.run("INSERT INTO effects (consumer, seq) VALUES " + values) &&
-        link.run(fmt::format("UPDATE cn_relay.consumer_offsets SET last_seq = {}, updated_at = now() "
-                             "WHERE consumer = '{}'",
-                             rows->back(), consumer)) &&
-        link.run("COMMIT");
-    if (!is_done) link.run("ROLLBACK");
-  }
-}
-
-void kill_at_random(const std::string& url, Random random, const std::atomic<bool>& stop,
-                    const std::function<void(Random&)>& also) {
-  Link link(url + " application_name=killer");
-  while (!stop) {
-    link.run(pause(random, 200));
-    if (chance(random, 40)) {
-      also(random);
-      continue;
-    }
-    link.run(fmt::format(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-        "AND application_name <> 'killer' ORDER BY random() LIMIT {}",
-        chance(random, 15) ? "ALL" : "1"));
-  }
-}
-
 }  // namespace todoke::test

@@ -1,5 +1,4 @@
-// Random load on the log: writers that pause and roll back, a consumer in plain SQL, and somebody who kills.
-// Every choice comes from a seed.
+// Random load on the log: writers that pause and roll back. Every choice comes from a seed.
 #pragma once
 
 #include <atomic>
@@ -43,15 +42,6 @@ enum class Way {
 // Each until `stop`.
 void write_by_sql(const std::string& url, Way way, int writer, Random random, const std::atomic<bool>& stop);
 void write_through_relay(const std::string& relay_url, Random random, const std::atomic<bool>& stop);
-
-// A consumer as the specification of the log describes it, in plain SQL; its effects stand in `effects`. Ends
-// when `stop` is set.
-void consume_by_sql(const std::string& url, const std::string& consumer, Random random,
-                    const std::atomic<bool>& stop);
-
-// Cuts connections of the database at random, one or all; its own is named 'killer'.
-void kill_at_random(const std::string& url, Random random, const std::atomic<bool>& stop,
-                    const std::function<void(Random&)>& also);
 
 // Threads that are joined at the end.
 class Threads {

@@ -465,8 +465,9 @@ TEST_P(FiltersTest, RareAndCommonValuesTogetherFindTheSameByEveryIndex) {
   const auto limited = fmt::format(R"({{"#t":["{}"],"#l":["en"],"#k":["1"],"limit":4}})", rare);
   const auto newest = client.stored(limited);
   EXPECT_EQ(newest.ids, Ids(expected.begin(), expected.begin() + 4));
-  EXPECT_EQ(client.stored(fmt::format(R"({{"#t":["{}"],"#l":["en"],"authors":["{}"],"limit":1}})", rare,
-                                      hex_of(alice)))
+  EXPECT_EQ(client
+                .stored(fmt::format(R"({{"#t":["{}"],"#l":["en"],"authors":["{}"],"limit":1}})", rare,
+                                    hex_of(alice)))
                 .ids,
             Ids({expected.front()}));
 }
