@@ -24,6 +24,9 @@ class MonitorTest : public LogTest {
     append(100);
     add_offset("index", 100, true);
     add_offset("outside", 0);
+    sql.run(
+        "UPDATE cn_relay.consumer_offsets SET lease_until = now() + interval '1 hour' WHERE consumer = "
+        "'index'");
   }
   ~MonitorTest() override { pool_.close(); }
 
