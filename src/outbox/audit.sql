@@ -28,10 +28,13 @@ ORDER BY o.seq;
 SELECT seq, event_id FROM cn_relay.events_outbox
 WHERE seq > $1 AND op = 'delete' AND reason IN ('operator', 'dsar') ORDER BY seq LIMIT $2;
 
--- Events whose first row should be in (from, to] and is not; $3 at most. The floor is read again: retention goes on
--- meanwhile.
+-- Of the next $2 events after the id $1 those whose first row should be in ($3, $4] and is not; with the last id and the number
+-- of events. The floor is read again: retention goes on meanwhile.
 -- name: events_without_row
-SELECT e.event_id, e.ingested_seq FROM cn_relay.events e
-WHERE e.ingested_seq > greatest($1, (SELECT dropped_until FROM cn_relay.log_floor)) AND e.ingested_seq <= $2
-  AND NOT EXISTS (SELECT FROM cn_relay.events_outbox o WHERE o.seq = e.ingested_seq AND o.event_id = e.event_id)
-ORDER BY e.ingested_seq LIMIT $3;
+WITH page AS MATERIALIZED (
+  SELECT e.event_id, e.ingested_seq FROM cn_relay.events e WHERE e.event_id > $1 ORDER BY e.event_id LIMIT $2)
+SELECT (SELECT max(event_id) FROM page), (SELECT count(*) FROM page), ARRAY(
+  SELECT p.event_id FROM page p
+  WHERE p.ingested_seq > greatest($3, (SELECT dropped_until FROM cn_relay.log_floor)) AND p.ingested_seq <= $4
+    AND NOT EXISTS (SELECT FROM cn_relay.events_outbox o WHERE o.seq = p.ingested_seq AND o.event_id = p.event_id)
+  ORDER BY p.event_id);

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -41,6 +42,13 @@ struct Work {
   // among `rows`.
   const std::unordered_map<std::string, LoggedEvent>& events;
   Deadline deadline;
+};
+
+// What apply() throws when nothing at all can be done at the moment, such as when the other end of effects
+// outside the database is away. It is asked again, with backoff, for as long as it takes, and no row is
+// buried for it.
+struct NotNow : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 class Consumer {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "outbox/consumer.hpp"
 #include "pg/error.hpp"
 
 namespace todoke::outbox {
@@ -30,6 +31,8 @@ std::size_t sequence_length(std::string_view text) {
 bool is_about_everything(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
+  } catch (const NotNow&) {
+    return true;
   } catch (const pg::ConnectionLost&) {
     return true;
   } catch (const pg::PoolTimeout&) {

@@ -6,7 +6,8 @@
 
 namespace todoke::outbox {
 
-// Whether it is the database as a whole that fails, and no row in particular.
+// Whether it is the database as a whole that fails, or the consumer says so (NotNow), and no row in
+// particular.
 bool is_about_everything(const std::exception_ptr& failure);
 
 // What it says, as a text that Postgres takes: at most 1,000 bytes, valid UTF-8 without U+0000. Bytes that

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "outbox/consumer.hpp"
 #include "pg/error.hpp"
 
 namespace todoke::outbox {
@@ -27,6 +28,10 @@ TEST(Failure, TheDatabaseAsAWholeIsAboutEverything) {
   EXPECT_TRUE(with_state("53300"));  // too many connections
   EXPECT_TRUE(with_state("57P01"));  // shutting down
   EXPECT_TRUE(with_state("25006"));  // a standby
+}
+
+TEST(Failure, WhatTheConsumerSaysIsAboutEverythingIs) {
+  EXPECT_TRUE(is_about_everything(std::make_exception_ptr(NotNow("the other end is away"))));
 }
 
 TEST(Failure, WhatOneRowMayHaveCausedIsNot) {

@@ -83,6 +83,12 @@ Task<void> LogMonitor::look() {
     worst = behind;
     slowest = name;
   }
+  for (const auto& name : std::exchange(known_, {})) {
+    if (seen.contains(name)) continue;
+    backlog_.with({name}).set(0);
+    lag_.with({name}).set(0);
+  }
+  for (const auto& [name, consumer] : seen) known_.push_back(name);
   report(worst, slowest);
   for (auto& watched : watched_) watch(watched, seen[watched.consumer.name]);
 }

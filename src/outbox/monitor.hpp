@@ -57,6 +57,7 @@ class LogMonitor final : public Service {
 
   MonitorOptions options_;
   std::vector<Watched> watched_;
+  std::vector<std::string> known_;  // consumers of the last look: one that was removed is not behind
   Pressure& pressure_;
   pg::Pool& pool_;
   HealthBoard& health_;

@@ -128,14 +128,21 @@ Task<void> Runner::run() {
                    {{"consumer", consumer_->name()}, {"error", describe(failure)}});
     }
     if (stop_asked_) break;
-    wake_.reset();
-    co_await wake_.wait_for(failure ? backoff.next() : options_.poll_every);
+    co_await rest(failure ? backoff.next() : options_.poll_every);
   }
   subscription_ = {};
   local_ = {};
   while (helpers_ > 0) {
     helpers_ended_.reset();
     co_await helpers_ended_.wait();
+  }
+}
+
+Task<void> Runner::rest(std::chrono::milliseconds time) {
+  const auto over = Deadline::after(time);
+  while (!stop_asked_ && !over.passed()) {
+    wake_.reset();
+    co_await wake_.wait_for(over.left());
   }
 }
 
@@ -147,7 +154,11 @@ Task<void> Runner::hold_and_follow() {
             {{"consumer", consumer_->name()}, {"epoch", held->epoch}, {"seq", held->last.value}});
   held_epoch_ = held->epoch;
   ++helpers_;
-  spawn(executor_, keep_lease(*held), [this](const std::exception_ptr&) {
+  spawn(executor_, keep_lease(*held), [this](const std::exception_ptr& failure) {
+    if (failure) {
+      log::error("consumer", "the lease is no longer renewed",
+                 {{"consumer", consumer_->name()}, {"error", describe(failure)}});
+    }
     --helpers_;
     helpers_ended_.set();
   });

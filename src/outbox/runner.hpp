@@ -70,6 +70,9 @@ class Runner final : public Service {
   class Applying;
 
   Task<void> hold_and_follow();
+  // Until the time is over or stop, whatever moves in the log: one who can't get on would ask for the name
+  // again with every commit.
+  Task<void> rest(std::chrono::milliseconds time);
   Task<std::optional<Held>> take_lease();
   Task<void> give_back(Held held);
   // Renews the lease every third of it as long as it is that one which is held.

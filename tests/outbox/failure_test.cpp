@@ -198,5 +198,22 @@ TEST_F(FailureTest, ADatabaseThatIsGoneForAWhileBuriesNothing) {
   EXPECT_THAT(letters(), IsEmpty());
 }
 
+TEST_F(FailureTest, AConsumerThatCanDoNothingForAWhileBuriesNothing) {
+  std::atomic<int> refusals = 0;
+  recorder->before([&](const outbox::Work&) {
+    if (++refusals <= 20) throw outbox::NotNow("the other end is away");
+  });
+  append(5);
+  auto impatient = quick();
+  impatient.tries_max = 1;
+  InstanceOptions options;
+  options.runner = impatient;
+  Instance instance(*db, recorder, options);
+  await_end("a");
+  EXPECT_EQ(effects("a"), numbers(1, 5));
+  EXPECT_THAT(letters(), IsEmpty());
+  EXPECT_GT(refusals, 20);
+}
+
 }  // namespace
 }  // namespace todoke::test

@@ -102,7 +102,9 @@ TEST_F(MonitorTest, EveryConsumerHasItsBacklogInRowsAndSeconds) {
   EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"index\"}"), 3);
   EXPECT_GE(metric_of(registry, "todoke_outbox_lag_seconds{consumer=\"index\"}"), 3'600);
   EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"outside\"}"), 100);
+  sql.run("DELETE FROM cn_relay.consumer_offsets WHERE consumer = 'outside'");
   look_at(0);
+  EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"outside\"}"), 0);
   EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"index\"}"), 0);
   EXPECT_EQ(metric_of(registry, "todoke_outbox_lag_seconds{consumer=\"index\"}"), 0);
 }
