@@ -188,7 +188,7 @@ void change_one(const Config& config, const Arguments& arguments) {
   const auto& verb = arguments.words[0];
   const auto& which = arguments.words[1];
   const auto asked = change_from(arguments, config);
-  with_migrated_database(config, [&](pg::Connection& connection) {
+  with_running_database(config, [&](pg::Connection& connection) {
     if (verb == "requeue") return change(connection, which, asked, orders::requeue_order, "requeued");
     if (verb == "release")
       return change(connection, which, asked, orders::release_order, "released, in doubt");
@@ -211,21 +211,21 @@ int run(const Arguments& arguments) {
   const auto config = load_config(arguments);
   if (verb == "list") {
     const auto filter = list_filter(arguments);
-    with_migrated_database(config, [&](pg::Connection& connection) { return list(connection, filter); });
+    with_running_database(config, [&](pg::Connection& connection) { return list(connection, filter); });
   } else if (verb == "stats") {
-    with_migrated_database(config, [](pg::Connection& connection) { return stats(connection); });
+    with_running_database(config, [](pg::Connection& connection) { return stats(connection); });
   } else if (verb == "show") {
     const bool reveal = arguments.has("reveal");
-    with_migrated_database(config,
-                           [&](pg::Connection& connection) { return show(connection, words[1], reveal); });
+    with_running_database(config,
+                          [&](pg::Connection& connection) { return show(connection, words[1], reveal); });
   } else if (verb == "settle") {
     const auto result = result_from(arguments);
     const auto asked = change_from(arguments, config);
-    with_migrated_database(
+    with_running_database(
         config, [&](pg::Connection& connection) { return settle(connection, words[1], asked, result); });
   } else if (verb == "halt" || verb == "resume") {
     const auto asked = halt_from(arguments);
-    with_migrated_database(config, [&](pg::Connection& connection) {
+    with_running_database(config, [&](pg::Connection& connection) {
       return verb == "halt" ? halt(connection, asked) : resume(connection, asked);
     });
   } else {
