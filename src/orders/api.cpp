@@ -134,8 +134,7 @@ Task<Answer> Api::take(net::Request& request) {
   const auto hash = key_hash(offer.key);
   const auto outcome = co_await intake->submit(std::move(offer));
   auto answer = told(outcome);
-  log::debug("orders", "post",
-             {{"idempotency_key", hash}, {"outcome", answer.outcome}, {"client", *client}});
+  log::debug("orders", "post", {{"idempotency_key", hash}, {"outcome", answer.outcome}, {"client", *client}});
   co_return answer;
 }
 
