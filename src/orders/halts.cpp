@@ -22,7 +22,7 @@ bool is_halted(const std::vector<Halt>& halts, std::string_view adapter, std::st
 }
 
 Halts::Halts(const Executor& executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock)
-    : pool_(pool), listener_(listener), clock_(clock), wake_(executor) {}
+    : pool_(pool), listener_(listener), clock_(clock), read_ended_(executor), wake_(executor) {}
 
 Task<void> Halts::start() {
   co_await read();
@@ -56,11 +56,30 @@ Task<void> Halts::run() {
 }
 
 Task<const std::vector<Halt>*> Halts::current() {
-  if (!was_read_ || clock_.steady() - read_at_ > kStaleAfter) co_await read();
+  while (is_stale() && is_reading_) {
+    read_ended_.reset();
+    co_await read_ended_.wait();
+  }
+  if (is_stale()) co_await read();
   co_return &halts_;
 }
 
+bool Halts::is_stale() const {
+  return !was_read_ || clock_.steady() - read_at_ > kStaleAfter;
+}
+
 Task<void> Halts::read() {
+  struct Reading {
+    explicit Reading(Halts& of) : halts(of) { halts.is_reading_ = true; }
+    ~Reading() {
+      halts.is_reading_ = false;
+      halts.read_ended_.set();
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+    Halts& halts;
+  };
+  const Reading reading(*this);
   const auto asked = clock_.steady();
   const auto deadline = Deadline::after(kReadMax);
   const auto lease = co_await pool_.acquire(deadline);

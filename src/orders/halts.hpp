@@ -46,6 +46,7 @@ class Halts final : public Service {
 
  private:
   Task<void> read();
+  [[nodiscard]] bool is_stale() const;
 
   pg::Pool& pool_;
   pg::Listener& listener_;
@@ -53,6 +54,8 @@ class Halts final : public Service {
   std::vector<Halt> halts_;
   SteadyTime read_at_{};
   bool was_read_ = false;
+  bool is_reading_ = false;  // one asks for all who find it stale
+  Signal read_ended_;
   bool stop_asked_ = false;
   Signal wake_;
   pg::Listener::Subscription subscription_;

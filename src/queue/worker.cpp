@@ -194,9 +194,11 @@ std::size_t Worker::room() {
 }
 
 std::chrono::milliseconds Worker::idle_wait() const {
-  if (breaker_.state() != Breaker::State::open) return options_.poll_every;
+  // Lapsed rows don't wait for a slow poll.
+  const auto idle = std::min(options_.poll_every, options_.take_over_every);
+  if (breaker_.state() != Breaker::State::open) return idle;
   const auto until = std::chrono::ceil<std::chrono::milliseconds>(breaker_.probe_at() - clock_.steady());
-  return std::clamp(until, 1ms, options_.poll_every);
+  return std::clamp(until, 1ms, idle);
 }
 
 void Worker::deliver(Jobs jobs, bool first) {
