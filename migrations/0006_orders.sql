@@ -15,7 +15,7 @@ RETURN left(encode(sha256(convert_to(idempotency_key, 'UTF8')), 'hex'), 32);
 CREATE FUNCTION orders.is_by_hand() RETURNS boolean LANGUAGE sql STABLE
 RETURN coalesce(current_setting('orders.actor', true), '') = '';
 
--- Every column beyond the seed's has a default: an INSERT that names only the key, the document and the digest works.
+-- Every column beyond those of the worker protocol has a default: an INSERT that names only the key, the document and the digest works.
 -- The indexes leave out locked_at and updated_at, so that a heartbeat is a HOT update.
 CREATE TABLE orders.outbox_orders (
   id bigserial PRIMARY KEY,
