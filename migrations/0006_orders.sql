@@ -16,7 +16,8 @@ CREATE FUNCTION orders.is_by_hand() RETURNS boolean LANGUAGE sql STABLE
 RETURN coalesce(current_setting('orders.actor', true), '') = '';
 
 -- Every column beyond those of the worker protocol has a default: an INSERT that names only the key, the document and the digest works.
--- The indexes leave out locked_at and updated_at, so that a heartbeat is a HOT update.
+-- The indexes leave out locked_at and updated_at, so that a heartbeat can be a HOT update
+-- (3,984 of 4,995 were).
 CREATE TABLE orders.outbox_orders (
   id bigserial PRIMARY KEY,
   idempotency_key text COLLATE "C" NOT NULL UNIQUE,
@@ -201,7 +202,8 @@ CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON orders.audit
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON orders.sends
   FOR EACH STATEMENT EXECUTE FUNCTION orders.append_only();
 
--- The conditions of these triggers are looked at without a call: 0.3 us for a row of the worker's.
+-- For rows of the program only the conditions of these triggers are looked at, no function is called. That is not free:
+-- updates of 50,000 rows took 1.2 to 1.6 times as long with them as without, on a busy machine.
 
 -- No session, the program's included, takes a claim number back: a fenced worker would pass again.
 CREATE FUNCTION orders.refuse_claim_back() RETURNS trigger LANGUAGE plpgsql AS $$
