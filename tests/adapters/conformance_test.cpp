@@ -1,4 +1,5 @@
 // What the worker relies on, of every adapter.
+#include <boost/asio/this_coro.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +51,8 @@ class AdapterConformance : public testing::TestWithParam<CounterpartFactory> {
 
 TEST_P(AdapterConformance, AnOrderIsTakenAndItsFillsAreExact) {
   run_task([this]() -> Task<void> {
-    const auto adapter = broker->adapter(Behaviour::fills);
+    const auto executor = co_await asio::this_coro::executor;
+    const auto adapter = broker->adapter(executor, Behaviour::fills);
     const auto asked = order("fill-key");
     const auto request_1 = request(*adapter, asked);
     const auto outcome = co_await adapter->send(request_1, soon());
@@ -68,7 +70,8 @@ TEST_P(AdapterConformance, AnOrderIsTakenAndItsFillsAreExact) {
 
 TEST_P(AdapterConformance, ARejectionIsFinalAndLeavesNoDoubt) {
   run_task([this]() -> Task<void> {
-    const auto adapter = broker->adapter(Behaviour::rejects);
+    const auto executor = co_await asio::this_coro::executor;
+    const auto adapter = broker->adapter(executor, Behaviour::rejects);
     const auto asked = order("reject-key");
     const auto request_1 = request(*adapter, asked);
     const auto outcome = co_await adapter->send(request_1, soon());
@@ -81,7 +84,8 @@ TEST_P(AdapterConformance, ARejectionIsFinalAndLeavesNoDoubt) {
 
 TEST_P(AdapterConformance, SilenceIsATimeoutInDoubtAndTheNextTryIsTaken) {
   run_task([this]() -> Task<void> {
-    const auto adapter = broker->adapter(Behaviour::stays_silent);
+    const auto executor = co_await asio::this_coro::executor;
+    const auto adapter = broker->adapter(executor, Behaviour::stays_silent);
     const auto asked = order("silent-key");
     const auto request_1 = request(*adapter, asked);
     const auto first = co_await adapter->send(request_1, short_while());
@@ -96,7 +100,8 @@ TEST_P(AdapterConformance, SilenceIsATimeoutInDoubtAndTheNextTryIsTaken) {
 
 TEST_P(AdapterConformance, ABrokerThatCantBeReachedLeavesNoDoubt) {
   run_task([this]() -> Task<void> {
-    const auto adapter = broker->adapter(Behaviour::is_down);
+    const auto executor = co_await asio::this_coro::executor;
+    const auto adapter = broker->adapter(executor, Behaviour::is_down);
     const auto asked = order("down-key");
     const auto request_1 = request(*adapter, asked);
     const auto outcome = co_await adapter->send(request_1, soon());
@@ -108,7 +113,8 @@ TEST_P(AdapterConformance, ABrokerThatCantBeReachedLeavesNoDoubt) {
 
 TEST_P(AdapterConformance, AnOrderWhoseAnswerWasLostIsFoundByItsKey) {
   run_task([this]() -> Task<void> {
-    const auto adapter = broker->adapter(Behaviour::loses_answers);
+    const auto executor = co_await asio::this_coro::executor;
+    const auto adapter = broker->adapter(executor, Behaviour::loses_answers);
     const auto asked = order("lost-key");
     const auto request_1 = request(*adapter, asked);
     const auto outcome = co_await adapter->send(request_1, short_while());
@@ -125,7 +131,8 @@ TEST_P(AdapterConformance, AnOrderWhoseAnswerWasLostIsFoundByItsKey) {
 
 TEST_P(AdapterConformance, AnOrderThatTheBrokerNeverSawIsNotFound) {
   run_task([this]() -> Task<void> {
-    const auto adapter = broker->adapter(Behaviour::fills);
+    const auto executor = co_await asio::this_coro::executor;
+    const auto adapter = broker->adapter(executor, Behaviour::fills);
     if (!adapter->can_find()) co_return;
     const auto asked = order("unknown-key");
     const auto request_1 = request(*adapter, asked);
@@ -136,7 +143,8 @@ TEST_P(AdapterConformance, AnOrderThatTheBrokerNeverSawIsNotFound) {
 
 TEST_P(AdapterConformance, ASecondCopyIsNotExecutedAndNoPlainRejection) {
   run_task([this]() -> Task<void> {
-    const auto adapter = broker->adapter(Behaviour::fills);
+    const auto executor = co_await asio::this_coro::executor;
+    const auto adapter = broker->adapter(executor, Behaviour::fills);
     const auto asked = order("copy-key");
     const auto request_1 = request(*adapter, asked);
     co_await adapter->send(request_1, soon());
@@ -149,17 +157,19 @@ TEST_P(AdapterConformance, ASecondCopyIsNotExecutedAndNoPlainRejection) {
 
 TEST_P(AdapterConformance, TheIdAtTheBrokerFollowsFromTheKeyAlone) {
   run_task([this]() -> Task<void> {
-    const auto one = broker->adapter(Behaviour::fills);
+    const auto executor = co_await asio::this_coro::executor;
+    const auto one = broker->adapter(executor, Behaviour::fills);
     const auto id = one->broker_id("some-key-1");
     EXPECT_NE(id, one->broker_id("some-key-2"));
-    const auto another = broker->adapter(Behaviour::rejects);
+    const auto another = broker->adapter(executor, Behaviour::rejects);
     EXPECT_EQ(another->broker_id("some-key-1"), id);
     co_return;
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(Brokers, AdapterConformance,
-                         testing::Values(CounterpartFactory{"paper", make_paper_counterpart}),
+                         testing::Values(CounterpartFactory{"paper", make_paper_counterpart},
+                                         CounterpartFactory{"http", make_http_counterpart}),
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace

@@ -26,8 +26,8 @@ class Counterpart {
   Counterpart(const Counterpart&) = delete;
   Counterpart& operator=(const Counterpart&) = delete;
 
-  // Inside of a coroutine: the adapter is used on its executor only.
-  virtual std::unique_ptr<orders::BrokerAdapter> adapter(Behaviour behaviour) = 0;
+  // The adapter is used on this executor only.
+  virtual std::unique_ptr<orders::BrokerAdapter> adapter(const Executor& executor, Behaviour behaviour) = 0;
   // How many orders of this id were executed.
   virtual Task<int> executions(std::string broker_id) = 0;
 };
@@ -43,5 +43,6 @@ inline void PrintTo(const CounterpartFactory& factory, std::ostream* out) {
 }
 
 std::unique_ptr<Counterpart> make_paper_counterpart();
+std::unique_ptr<Counterpart> make_http_counterpart();
 
 }  // namespace todoke::test

@@ -9,7 +9,7 @@ constexpr pg::Statement kBooked{"booked", "SELECT count(*) FROM orders.paper_boo
 
 class PaperCounterpart final : public Counterpart {
  public:
-  std::unique_ptr<orders::BrokerAdapter> adapter(Behaviour behaviour) override {
+  std::unique_ptr<orders::BrokerAdapter> adapter(const Executor&, Behaviour behaviour) override {
     pg::PoolOptions pool;
     pool.connect.url = database_.url();
     pool_ = std::make_unique<pg::Pool>(pool, clock_, registry_);
