@@ -13,6 +13,7 @@
 
 #include "app/command.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/orders_reconcile.hpp"
 #include "orders/admin.hpp"
 #include "orders/exec_result_json.hpp"
 #include "orders/worker_config.hpp"
@@ -198,17 +199,19 @@ void change_one(const Config& config, const Arguments& arguments) {
 
 int run(const Arguments& arguments) {
   constexpr std::array<std::string_view, 5> kOfOne{"show", "requeue", "release", "abort", "settle"};
-  constexpr std::array<std::string_view, 4> kOfAll{"list", "stats", "halt", "resume"};
+  constexpr std::array<std::string_view, 5> kOfAll{"list", "stats", "halt", "resume", "reconcile"};
   const auto& words = arguments.words;
   const auto verb = words.empty() ? std::string() : words[0];
   const bool of_one = !verb.empty() && std::find(kOfOne.begin(), kOfOne.end(), verb) != kOfOne.end();
   if (!of_one && std::find(kOfAll.begin(), kOfAll.end(), verb) == kOfAll.end()) {
-    throw UsageError("orders: say list, show, requeue, release, abort, settle, stats, halt or resume");
+    throw UsageError(
+        "orders: say list, show, requeue, release, abort, settle, stats, halt, resume or reconcile");
   }
   if (of_one && words.size() != 2)
     throw UsageError(fmt::format("orders {}: name one order, by its key or id", verb));
   if (!of_one && words.size() != 1) throw UsageError(fmt::format("orders {} takes no order", verb));
   const auto config = load_config(arguments);
+  if (verb == "reconcile") return reconcile_orders(config, arguments);
   if (verb == "list") {
     const auto filter = list_filter(arguments);
     with_running_database(config, [&](pg::Connection& connection) { return list(connection, filter); });
@@ -238,8 +241,7 @@ const Registration kRegistered(Command{
     .name = "orders",
     .summary = "look at orders, send them again, end them, and stop all sending",
     .synopsis = "list | show ORDER | requeue ORDER | release ORDER | abort ORDER | settle ORDER --result "
-                "JSON | stats | "
-                "halt | resume",
+                "JSON | stats | halt | resume | reconcile --adapter NAME --since TIME",
     .details =
         "ORDER is an idempotency key or the id of the outbox row.\n\n"
         "list      the newest orders; keys as hashes (--status, --in-doubt, --limit)\n"
@@ -253,7 +255,9 @@ const Registration kRegistered(Command{
         "halt      no worker sends orders (of --adapter, of --instrument) a second from now; "
         "--refuse-intake: new ones "
         "are refused, too\n"
-        "resume    takes that halt away\n\n"
+        "resume    takes that halt away\n"
+        "reconcile compares outbox, ledger, journal and the broker's book, names each difference, and ends "
+        "with 1 when there is one\n\n"
         "release, abort and settle need --force for an order that a worker holds: the worker is fenced and, "
         "but for "
         "settle, the order marked as in doubt. Every change is audited with your user name and --reason.",
@@ -264,7 +268,8 @@ const Registration kRegistered(Command{
                 {"result", "JSON", "the outcome, or @FILE (settle)"},
                 {"force", "", "also an order that a worker holds (release, abort, settle)"},
                 {"reason", "TEXT", "for the audit"},
-                {"adapter", "NAME", "only this adapter (halt, resume)"},
+                {"adapter", "NAME", "only this adapter (halt, resume, reconcile)"},
+                {"since", "TIME", "orders accepted since then, such as 2026-01-31T12:00:00Z (reconcile)"},
                 {"instrument", "NAME", "only this instrument (halt, resume)"},
                 {"refuse-intake", "", "refuse new orders, too (halt)"}},
     .words_max = 2,

@@ -134,6 +134,29 @@ TEST_F(OrderCommands, AnUnknownOrderAndAWrongWordAreToldPlainly) {
   EXPECT_EQ(orders({"requeue"}).code, 2);
 }
 
+TEST_F(OrderCommands, ReconcileNamesWhatTheBooksDisagreeAbout) {
+  const auto worker = node();
+  for (const auto* key : {"books-key-1", "books-key-2", "books-key-3"}) {
+    accept(key);
+    await_status(key, "succeeded");
+  }
+  worker->stop();
+  const std::vector<std::string> ask{"reconcile", "--adapter", "paper", "--since", "2020-01-01T00:00:00Z"};
+  EXPECT_THAT(done(ask), HasSubstr("3 orders, 0 not settled yet, 3 asked at the broker, 0 with differences"));
+  run("DELETE FROM orders.paper_book WHERE broker_id = 'books-key-1'");
+  run("UPDATE orders.paper_book SET qty = 1 WHERE broker_id = 'books-key-2'");
+  accept("books-key-4");
+  const auto compared = orders(ask);
+  EXPECT_EQ(compared.code, 1);
+  EXPECT_THAT(compared.out, HasSubstr("here it succeeded; the broker does not have it"));
+  EXPECT_THAT(compared.out, HasSubstr("the ledger has executed_qty 2, the broker 1"));
+  EXPECT_THAT(compared.out,
+              HasSubstr("4 orders, 1 not settled yet, 3 asked at the broker, 2 with differences"));
+  EXPECT_THAT(compared.out, testing::Not(HasSubstr("books-key")));
+  EXPECT_EQ(orders({"reconcile"}).code, 2);
+  EXPECT_EQ(orders({"reconcile", "--adapter", "paper", "--since", "yesterday"}).code, 2);
+}
+
 TEST_F(OrderCommands, TheProtocolsSqlWorksAsWrittenInTheShell) {
   accept("psql-key");
   hold("psql-key", "1 hour");
