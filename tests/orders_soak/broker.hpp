@@ -1,0 +1,67 @@
+// A broker behind HTTP that writes down what it got. It honours Idempotency-Key: the first copy of an order
+// that it takes or refuses decides, and later ones get the same answer or "duplicate order". The rest is as
+// bad as the weather: answers that are lost or can't be read, 429, 5xx, silence, whole outages. What it
+// decides is in the book before anything of an answer leaves.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "draw.hpp"
+#include "http/rig.hpp"
+
+namespace todoke::test {
+
+class Broker {
+ public:
+  // `answer_max`: how long workers wait for an answer.
+  Broker(std::uint64_t seed, std::chrono::milliseconds answer_max);
+
+  struct Entry {
+    int copies = 0;       // POSTs with this key
+    std::string verdict;  // executed, refused, or none yet
+    std::string qty;      // of the copy that decided
+    std::chrono::system_clock::time_point at{};
+  };
+  [[nodiscard]] std::map<std::string, Entry> book();
+  [[nodiscard]] std::string url(const std::string& target) const { return server_.url(target); }
+
+  // From here on every answer is a good one.
+  void clear_up();
+  // Nobody there (503 to everything), until end_outage(); how many requests came meanwhile.
+  void begin_outage();
+  int end_outage();
+
+  // Called once, on the thread of the broker: when the next POST has arrived and nothing is decided, or when
+  // its answer is about to leave.
+  enum class Moment { arrived, answered };
+  using Action = std::function<void(const std::string& key)>;
+  void at_next(Moment moment, Action action);
+
+ private:
+  enum class Mood { good, lost, silent, busy, down, broken, failing, refusing };
+
+  Mood draw_mood();
+  Task<net::Response> take(net::Request& request);
+  Task<net::Response> show(net::Request& request);
+  void decide(Entry& entry, Mood mood, const std::string& body);
+  [[nodiscard]] net::Response answer(const Entry& entry, bool was_decided);
+  void act(Moment moment, const std::string& key);
+
+  const std::chrono::milliseconds answer_max_;
+  std::mutex mutex_;
+  Random random_;
+  int bad_percent_;
+  bool is_clear_ = false;
+  bool is_out_ = false;
+  int outage_requests_ = 0;
+  std::map<std::string, Entry> book_;
+  std::map<Moment, Action> actions_;
+  net::test::Rig server_;
+};
+
+}  // namespace todoke::test

@@ -1,0 +1,49 @@
+// A dozen runs, or TODOKE_SOAK_RUNS; TODOKE_TEST_SEED=n repeats one.
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "run.hpp"
+
+namespace todoke::test {
+namespace {
+
+constexpr std::uint64_t kRunsDefault = 12;
+// What fits a name of a database, and a person's memory.
+constexpr std::uint32_t kSeedMax = 1'000'000'000;
+
+std::uint64_t setting(const char* name, std::uint64_t fallback) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? fallback : std::strtoull(value, nullptr, 10);
+}
+
+TEST(OrdersSoak, EveryOrderIsSettledOnceWhateverDiesWhenever) {
+  const bool repeats = std::getenv("TODOKE_TEST_SEED") != nullptr;
+  const auto first = setting("TODOKE_TEST_SEED", std::random_device()() % kSeedMax);
+  const auto runs = repeats ? 1 : setting("TODOKE_SOAK_RUNS", kRunsDefault);
+  SoakServer server;
+  KillCount kills;
+  for (auto seed = first; seed < first + runs; ++seed) {
+    const auto began = std::chrono::steady_clock::now();
+    std::cout << fmt::format("[ seed     ] TODOKE_TEST_SEED={}\n", seed) << std::flush;
+    SoakRun run(server, seed);
+    run.play();
+    const auto problems = run.problems();
+    const auto took = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    std::cout << fmt::format("[ {:4.1f} s   ] {}\n", took, run.story()) << std::flush;
+    EXPECT_EQ(problems, "") << "TODOKE_TEST_SEED=" << seed;
+    for (const auto& [point, count] : run.kills()) kills[point] += count;
+  }
+  std::string table;
+  for (const auto& [point, count] : kills) table += fmt::format(" K{}: {}", point, count);
+  std::cout << "[ kills    ]" << table << "\n";
+  if (!repeats && runs >= kKillPoints) {
+    EXPECT_EQ(kills.size(), kKillPoints) << "a kill point was never reached";
+  }
+}
+
+}  // namespace
+}  // namespace todoke::test
