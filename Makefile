@@ -42,9 +42,9 @@ fuzz: ## run every fuzzer for a minute (SECONDS_EACH=60)
 	@scripts/setup build fuzz
 	@scripts/fuzz $(SECONDS_EACH)
 
-soak: ## the log under random load and kills, a minute for each test, seeds printed (SECONDS_EACH=60)
+soak: ## the log and orders under random load and kills, seeds printed (SECONDS_EACH=60 RUNS=300)
 	@scripts/setup build run test
-	@scripts/test soak $(SECONDS_EACH)
+	@scripts/test soak $(or $(SECONDS_EACH),60) $(or $(RUNS),300)
 
 clean: ## remove everything that was built
 	rm -rf build

@@ -74,7 +74,7 @@ void SoakRun::outage() {
   broker_.begin_outage();
   const auto began = std::chrono::steady_clock::now();
   for (int i = 0; i < kOrders; ++i) clients_->post(fmt::format("outage-key-{}", extra_keys_++), 1);
-  while (std::chrono::steady_clock::now() - began < std::chrono::seconds(kSeconds)) pause(10, 20);
+  while (std::chrono::steady_clock::now() - began < std::chrono::seconds(kSeconds)) rest();
   const auto took = std::chrono::ceil<std::chrono::seconds>(std::chrono::steady_clock::now() - began).count();
   const int requests = broker_.end_outage();
   const auto workers = static_cast<int>(kNodes) + nodes_->starts() - starts_before;

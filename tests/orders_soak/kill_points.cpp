@@ -80,7 +80,7 @@ std::optional<SoakRun::Waiter> SoakRun::await_waiter(const std::string& lock_con
       const auto split = rows->front().find(' ');
       return Waiter{rows->front().substr(0, split), rows->front().substr(split + 1)};
     }
-    pause(1, 5);
+    rest();
   }
   return std::nullopt;
 }
@@ -178,7 +178,7 @@ void SoakRun::kill_archiver() {
   while (Clock::now() < until) {
     const auto count = link_.try_rows(settled);
     if (count && count->front() == std::to_string(kOrders)) break;
-    pause(10, 20);
+    rest();
   }
   link_.rows(fmt::format(
       "BEGIN; SET LOCAL orders.actor = 'soak';"

@@ -18,8 +18,8 @@ bool has_ended(pid_t pid) {
 
 }  // namespace
 
-Nodes::Nodes(const std::string& socket_folder, const std::string& database, Environment environment)
-    : database_(database), environment_(std::move(environment)), slots_(kNodes) {
+Nodes::Nodes(const std::string& socket_folder, std::string database, Environment environment)
+    : database_(std::move(database)), environment_(std::move(environment)), slots_(kNodes) {
   for (auto& slot : slots_) slot.proxy = std::make_unique<PgProxy>(socket_folder);
 }
 

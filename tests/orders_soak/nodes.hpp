@@ -14,7 +14,7 @@ namespace todoke::test {
 
 class Nodes {
  public:
-  Nodes(const std::string& socket_folder, const std::string& database, Environment environment);
+  Nodes(const std::string& socket_folder, std::string database, Environment environment);
 
   [[nodiscard]] const Ports& ports() const { return ports_; }
   [[nodiscard]] PgProxy& proxy(std::size_t index) { return *slots_[index].proxy; }

@@ -68,7 +68,10 @@ constexpr Property kProperties[] = {
       SELECT max(h::text) FROM soak.history h WHERE new_status = 'sending' GROUP BY id, new_claim
       HAVING count(DISTINCT new_worker) > 1)"},
     {"P8 only the holder of the claim settles", R"(
-      SELECT s, h FROM orders.sends s LEFT JOIN soak.history h ON h.what = 'outbox' AND h.id = s.outbox_id
+      SELECT s::text, (SELECT string_agg(format('%s %s to %s, claim %s to %s, %s to %s', e.at, e.old_status, e.new_status,
+          e.old_claim, e.new_claim, e.old_worker, e.new_worker), E'\n    ' ORDER BY n)
+        FROM soak.history e WHERE e.what = 'outbox' AND e.id = s.outbox_id)
+      FROM orders.sends s LEFT JOIN soak.history h ON h.what = 'outbox' AND h.id = s.outbox_id
         AND h.at = s.written_at AND h.old_status = 'sending'
       WHERE NOT s.fenced AND s.outcome <> 'LEASE_EXPIRED'
         AND (h.old_claim, h.old_worker) IS DISTINCT FROM (s.claim_no, s.worker))"},

@@ -13,6 +13,9 @@ namespace {
 
 constexpr int kFaults = 3;
 constexpr int kWatchEveryMs = 20;
+constexpr int kRestMs = 5;
+// So that a fault draws the same whatever the ones before it met.
+constexpr std::uint64_t kDrawsApart = 1'000;
 
 std::string quoted_time(std::chrono::system_clock::time_point at) {
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(at.time_since_epoch()).count();
@@ -66,6 +69,10 @@ void SoakRun::pause(int ms_min, int ms_max) {
   ::poll(nullptr, 0, pick(random_, ms_min, ms_max));
 }
 
+void SoakRun::rest() {
+  ::poll(nullptr, 0, kRestMs);
+}
+
 // One that is not frozen: at most one is.
 std::size_t SoakRun::any_node() {
   const auto index = static_cast<std::size_t>(pick(random_, 0, kNodes - 1));
@@ -76,6 +83,7 @@ void SoakRun::play() {
   const int point = 1 + static_cast<int>(seed_ % kKillPoints);
   const int turn = pick(random_, 0, kFaults - 1);
   for (int i = 0; i < kFaults; ++i) {
+    random_.seed(seed_ * kDrawsApart + static_cast<std::uint64_t>(i));
     pause(100, 400);
     nodes_->resume_due();
     if (i == turn) {

@@ -48,6 +48,8 @@ class SoakRun {
   [[nodiscard]] Environment environment();
   void tell(const std::string& what) { story_ += (story_.empty() ? "" : ", ") + what; }
   void pause(int ms_min, int ms_max);
+  // Between two looks; draws nothing.
+  static void rest();
   std::size_t any_node();
 
   // faults.cpp: what needs no place.
