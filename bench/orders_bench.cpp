@@ -217,9 +217,8 @@ Task<double> measure_settling(const Executor& executor, const std::string& url, 
   const double rate = kSettled / seconds_since(began);
   const auto final = co_await connection.query(kFinal, {}, soon());
   if (final.one().get<std::int64_t>(0) != kSettled) throw std::runtime_error("not every order was settled");
-  for (auto service = dispatcher.services.rbegin(); service != dispatcher.services.rend(); ++service) {
-    (*service)->stop();
-  }
+  std::reverse(dispatcher.services.begin(), dispatcher.services.end());
+  for (const auto& service : dispatcher.services) service->stop();
   co_await ended.wait();
   around.pool.close();
   co_return rate;

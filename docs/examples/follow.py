@@ -50,7 +50,10 @@ def apply(store, row):
 def take_batch(log, store, me):
     """The effects first, the offset after them. The lock on the offset keeps a second instance out meanwhile."""
     with log.transaction():
-        last, state = log.execute(OFFSET, (me,)).fetchone()
+        offset = log.execute(OFFSET, (me,)).fetchone()
+        if offset is None:
+            sys.exit(f"there is no consumer {me}: todoke consumers list")
+        last, state = offset
         if state == "needs_rebuild":
             sys.exit("rows that were not read yet have left the log: start again from cn_relay.effective_events")
         rows = log.execute(ROWS, (last, BATCH_MAX)).fetchall()

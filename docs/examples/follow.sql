@@ -29,12 +29,16 @@ CREATE TABLE IF NOT EXISTS feed.journal (
 CREATE OR REPLACE PROCEDURE feed.follow(me text, batch_max integer DEFAULT 500) LANGUAGE plpgsql AS $$
 DECLARE
   last bigint;
+  condition text;
   taken integer;
   r record;
 BEGIN
   LOOP
     -- The row is locked until COMMIT: a second instance waits here instead of doing the same work.
-    SELECT o.last_seq INTO STRICT last FROM cn_relay.consumer_offsets o WHERE o.consumer = me FOR UPDATE;
+    SELECT o.last_seq, o.state INTO STRICT last, condition FROM cn_relay.consumer_offsets o WHERE o.consumer = me FOR UPDATE;
+    IF condition = 'needs_rebuild' THEN
+      RAISE EXCEPTION 'rows that were not read yet have left the log: start again from cn_relay.effective_events';
+    END IF;
     taken := 0;
     FOR r IN
       SELECT o.seq, o.op, o.event_id, o.topic_id, o.kind, e.pubkey, e.content, e.created_at, e.non_public

@@ -16,6 +16,7 @@
 #include "app/orders_reconcile.hpp"
 #include "orders/admin.hpp"
 #include "orders/exec_result_json.hpp"
+#include "orders/order_parse.hpp"
 #include "orders/worker_config.hpp"
 
 namespace todoke::app {
@@ -120,8 +121,11 @@ Task<void> settle(pg::Connection& connection, std::string which, orders::Change 
 
 Task<void> halt(pg::Connection& connection, orders::HaltChange asked) {
   const auto what = fmt::format("adapter {}, instrument {}", asked.adapter, asked.instrument);
+  const bool refuses = asked.refuse_intake;
   co_await orders::halt_orders(connection, std::move(asked), soon());
-  print(fmt::format("halted: {}. No worker begins to send such an order a second from now.\n", what));
+  print(
+      fmt::format("halted: {}. No worker begins to send such an order a second from now. New ones are {}.\n",
+                  what, refuses ? "refused (503 HALTED)" : "accepted and wait"));
 }
 
 Task<void> resume(pg::Connection& connection, orders::HaltChange asked) {
@@ -179,6 +183,18 @@ orders::HaltChange halt_from(const Arguments& arguments) {
   orders::HaltChange asked;
   asked.adapter = option(arguments, "adapter").value_or("*");
   asked.instrument = option(arguments, "instrument").value_or("*");
+  const auto is_adapter = [](std::string_view name) {
+    const std::string all = fmt::format("|{}|", orders::keys::kAdapter.spec.choices);
+    return name == "*" || all.find(fmt::format("|{}|", name)) != std::string::npos;
+  };
+  if (!is_adapter(asked.adapter)) {
+    throw UsageError(
+        fmt::format("--adapter {}: say one of {}", asked.adapter, orders::keys::kAdapter.spec.choices));
+  }
+  if (asked.instrument != "*" && !orders::is_instrument(asked.instrument)) {
+    throw UsageError(fmt::format(
+        "--instrument {}: 3 to 20 characters of A-Z, 0-9, dot, underscore and hyphen", asked.instrument));
+  }
   asked.refuse_intake = arguments.has("refuse-intake");
   asked.actor = actor();
   asked.reason = option(arguments, "reason");

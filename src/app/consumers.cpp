@@ -241,6 +241,11 @@ Task<void> pause_consumer(pg::Connection& connection, std::string name, bool pau
   auto done = co_await outbox::set_paused(connection, name, paused, soon());
   or_throw(std::move(done));
   print(fmt::format("{} {}\n", paused ? "paused" : "resumed", name));
+  const auto view = co_await view_of(connection, name);
+  if (paused && !is_own(view)) {
+    print(
+        "whoever follows the log under that name goes on unless it looks at `paused` itself (docs/log.md)\n");
+  }
 }
 
 Task<void> replay_consumer(pg::Connection& connection, std::string name, const Arguments& arguments) {

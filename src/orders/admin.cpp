@@ -7,6 +7,7 @@
 #include "base/json_writer.hpp"
 #include "orders/admin_sql.hpp"
 #include "orders/exec_result_json.hpp"
+#include "orders/fills.hpp"
 #include "orders/order_parse.hpp"
 #include "orders/reasons.hpp"
 #include "pg/transaction.hpp"
@@ -59,8 +60,7 @@ std::optional<Refusal> refuse_live(const Locked& locked, const Change& change) {
   if (!locked.is_live || change.force) return std::nullopt;
   return Refusal{
       fmt::format("a worker holds order {} and may be sending it right now: wait until it is settled or its "
-                  "lease has lapsed, or "
-                  "use --force, which fences the worker and marks the order as in doubt",
+                  "lease has lapsed, or use --force, which fences the worker",
                   change.id)};
 }
 
@@ -83,17 +83,26 @@ Task<void> end(pg::Connection& connection, std::int64_t id, const ExecResult& re
   co_await connection.query(sql::kEndOrder, std::move(row), deadline);
 }
 
-// What is known of the order goes into the result, where the operator has not said it.
-void complete(ExecResult& result, const Locked& locked) {
+// What is known of the order goes into the result, and the sums of its fills, which must fit the order.
+Expected<void> complete(ExecResult& result, const Locked& locked) {
   result.idempotency_key = locked.key;
   result.completed_at = std::chrono::system_clock::now();
   const auto order = parse_order(locked.document);
-  if (!order) return;
+  if (!order) return {};
+  if (result.fills.empty() && !result.executed_qty.is_zero()) {
+    return refuse("executed_qty is the sum of the fills: give them, as fills: [{px, qty, ts}]");
+  }
+  if (result.status == ExecStatus::ok) sum_fills(result, *order);
+  if (result.executed_qty > order->qty) {
+    return refuse(fmt::format("the fills have a qty of {} together, the order of {}",
+                              result.executed_qty.text(), order->qty.text()));
+  }
   if (result.order_id.empty()) result.order_id = order->order_id.value_or(locked.key);
   result.instrument = order->instrument;
   result.side = to_string(order->side);
   result.requested_at = order->requested_at;
   result.trace_id = order->trace_id;
+  return {};
 }
 
 std::string halt_json(const HaltChange& change) {
@@ -157,7 +166,7 @@ Task<Expected<void>> abort_order(pg::Connection& connection, Change change, Dead
   result.status = ExecStatus::error;
   result.reason_code = reason::kAbortedByOperator;
   if (in_doubt) result.warnings.emplace_back(warning::kInDoubt);
-  complete(result, *locked);
+  if (const auto fits = complete(result, *locked); !fits) co_return refuse(fits.error().message);
   co_await end(connection, change.id, result, in_doubt, change.reason.value_or("aborted by an operator"),
                deadline);
   co_await audit(connection, change, "abort", *locked, deadline);
@@ -177,10 +186,12 @@ Task<Expected<void>> settle_order(pg::Connection& connection, Change change, Exe
     co_return refuse(fmt::format("the key of order {} belongs to an order with another content", change.id));
   }
   if (const auto refused = refuse_live(*locked, change)) co_return refuse(refused->message);
-  if (result.status == ExecStatus::error && result.reason_code.empty()) {
-    co_return refuse("an outcome with the status error needs a reason_code");
+  if (result.status == ExecStatus::error && !is_known_reason(result.reason_code)) {
+    co_return refuse(
+        "an outcome with the status error needs a reason_code: BROKER_REJECTED, BROKER_TIMEOUT, BROKER_DOWN, "
+        "VALIDATION_ERROR, INTERNAL_ERROR or ORDER_EXPIRED");
   }
-  complete(result, *locked);
+  if (const auto fits = complete(result, *locked); !fits) co_return refuse(fits.error().message);
   co_await end(connection, change.id, result, false, change.reason.value_or("settled by an operator"),
                deadline);
   co_await audit(connection, change, "settle", *locked, deadline);

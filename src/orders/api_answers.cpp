@@ -62,8 +62,7 @@ Answer unauthorized() {
 }
 
 Answer unavailable() {
-  return refused_for(kRetryAfter, 503, "UNAVAILABLE",
-                     "the database can't be asked now; nothing was accepted");
+  return refused_for(kRetryAfter, 503, "UNAVAILABLE", "the database can't be asked now");
 }
 
 Answer known_key(const OrderState& state, std::string_view request_digest) {

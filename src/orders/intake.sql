@@ -39,7 +39,10 @@ SELECT k.key, coalesce(l.request_digest, o.request_digest) AS request_digest,
   coalesce(o.attempts, a.attempts, 0) AS attempts,
   CASE WHEN o.status IN ('pending', 'failed') THEN o.next_run_at END AS next_run_at,
   CASE WHEN o.id IS NOT NULL THEN o.last_error_code ELSE a.last_error_code END AS last_error_code,
-  coalesce(o.in_doubt, a.in_doubt, false) AS in_doubt, l.http_status, l.response_payload_json AS result
+  coalesce(o.in_doubt, a.in_doubt, false) AS in_doubt,
+  -- An order that was requeued is not settled, whatever its ledger row still says until it is claimed.
+  CASE WHEN coalesce(o.status, 'aborted') IN ('succeeded', 'aborted') THEN l.http_status END AS http_status,
+  CASE WHEN coalesce(o.status, 'aborted') IN ('succeeded', 'aborted') THEN l.response_payload_json END AS result
 FROM unnest($1::text[]) AS k (key)
 LEFT JOIN LATERAL (SELECT * FROM orders.idempo_ledger i WHERE i.idempotency_key = k.key LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT * FROM orders.outbox_orders i WHERE i.idempotency_key = k.key LIMIT 1) o ON true

@@ -64,7 +64,12 @@ Task<void> OrderMonitor::look() {
   const auto row = rows.one();
   metrics_->oldest_pending.set(row.get<double>(0));
   metrics_->in_doubt.set(static_cast<double>(row.get<std::int64_t>(1)));
-  if (row.get<std::int64_t>(2) > 0) {
+  const auto halts = row.get<std::int64_t>(3);
+  metrics_->halts.set(static_cast<double>(halts));
+  if (halts > 0) {
+    board_.report(kHealthLine, false,
+                  {HealthState::degraded, "orders are halted; `todoke orders stats` says which"});
+  } else if (row.get<std::int64_t>(2) > 0) {
     board_.report(kHealthLine, false, {HealthState::up, ""});
   } else {
     board_.report(kHealthLine, false,

@@ -9,12 +9,13 @@ INSERT INTO orders.workers (worker, adapter) VALUES ($1, $2) ON CONFLICT (worker
 -- name: worker_gone
 DELETE FROM orders.workers WHERE worker = $1 OR seen_at < now() - interval '1 day';
 
--- The age of the oldest order that could be sent now, the orders in doubt that are not settled, and how many workers have
--- shown a sign of life within $1 seconds.
+-- The age of the oldest order that could be sent now, the orders in doubt that are not settled, how many workers have
+-- shown a sign of life within $1 seconds, and how many halts there are.
 -- name: gauges
 SELECT
   coalesce((SELECT extract(epoch FROM now() - coalesce(o.next_run_at, o.created_at)) FROM orders.outbox_orders o
             WHERE o.status = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
             ORDER BY coalesce(o.next_run_at, o.created_at), o.id LIMIT 1), 0)::double precision AS oldest_pending,
   (SELECT count(*) FROM (SELECT FROM orders.outbox_orders o WHERE o.in_doubt LIMIT 100000) d) AS in_doubt,
-  (SELECT count(*) FROM orders.workers w WHERE w.seen_at > now() - make_interval(secs => $1)) AS workers;
+  (SELECT count(*) FROM orders.workers w WHERE w.seen_at > now() - make_interval(secs => $1)) AS workers,
+  (SELECT count(*) FROM orders.halts) AS halts;

@@ -26,13 +26,6 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-bool is_instrument(std::string_view text) {
-  return text.size() >= kInstrumentMin && text.size() <= kInstrumentMax &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '_' || c == '-';
-         });
-}
-
 void read_instrument(JsonFields& fields, Order& order) {
   fields.require("instrument");
   auto text = fields.text("instrument", kIdCharactersMax);
@@ -120,6 +113,13 @@ void read_requested_at(JsonFields& fields, Order& order) {
 }
 
 }  // namespace
+
+bool is_instrument(std::string_view text) {
+  return text.size() >= kInstrumentMin && text.size() <= kInstrumentMax &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '_' || c == '-';
+         });
+}
 
 bool is_idempotency_key(std::string_view key) {
   return key.size() >= kKeyCharactersMin && key.size() <= kKeyCharactersMax &&

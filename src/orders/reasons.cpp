@@ -28,6 +28,13 @@ int http_status_of(std::string_view reason_code) {
   return found == kMapped.end() ? 500 : found->status;
 }
 
+bool is_known_reason(std::string_view reason_code) {
+  static constexpr std::array kKnown{reason::kBrokerTimeout,  reason::kBrokerDown,
+                                     reason::kBrokerRejected, reason::kValidationError,
+                                     reason::kInternalError,  reason::kOrderExpired};
+  return std::find(kKnown.begin(), kKnown.end(), reason_code) != kKnown.end();
+}
+
 bool is_unreachable(std::string_view reason_code) {
   return reason_code == reason::kBrokerTimeout || reason_code == reason::kBrokerDown;
 }

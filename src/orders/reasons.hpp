@@ -8,6 +8,9 @@ namespace todoke::orders {
 // 200 for an empty code.
 int http_status_of(std::string_view reason_code);
 
+// One that an order can end with at a broker.
+bool is_known_reason(std::string_view reason_code);
+
 // The broker could not be reached or gave no answer: another try may help, and the breaker counts it.
 bool is_unreachable(std::string_view reason_code);
 

@@ -56,6 +56,7 @@ OrderMetrics::OrderMetrics(metrics::Registry& registry, int attempts_max, const 
       oldest_pending(
           registry.gauge("outbox_oldest_pending_seconds", "Age of the oldest order that could be sent.")),
       in_doubt(registry.gauge("outbox_in_doubt", "Orders that the broker may have although nobody knows.")),
+      halts(registry.gauge("outbox_halts", "Halts that are in force.")),
       breaker(
           registry.gauges("outbox_breaker_state", "0 closed, 1 ramping up, 2 probing, 3 open.", {"adapter"})
               .with({adapter})) {}

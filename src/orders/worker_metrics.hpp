@@ -27,6 +27,7 @@ struct OrderMetrics {
   metrics::Histogram& commit_ms;
   metrics::Gauge& oldest_pending;
   metrics::Gauge& in_doubt;
+  metrics::Gauge& halts;
   metrics::Gauge& breaker;
 };
 

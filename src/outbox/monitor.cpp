@@ -63,6 +63,7 @@ Task<void> LogMonitor::run() {
     if (failure) log::warning("log monitor", "the backlogs were not read", {{"error", describe(failure)}});
   }
   health_.forget("pressure");
+  health_.forget("consumers");
   for (const auto& watched : watched_) health_.forget(watched.consumer.key);
 }
 
@@ -90,7 +91,17 @@ Task<void> LogMonitor::look() {
   }
   for (const auto& [name, consumer] : seen) known_.push_back(name);
   report(worst, slowest);
+  report_lost(seen);
   for (auto& watched : watched_) watch(watched, seen[watched.consumer.name]);
+}
+
+void LogMonitor::report_lost(const std::map<std::string, Seen>& seen) {
+  std::string lost;
+  for (const auto& [name, consumer] : seen) {
+    if (consumer.state == "needs_rebuild") lost += (lost.empty() ? "" : ", ") + name;
+  }
+  if (!lost.empty()) lost = "rows that were not read yet have left the log: must start again: " + lost;
+  health_.report("consumers", false, {lost.empty() ? HealthState::up : HealthState::degraded, lost});
 }
 
 void LogMonitor::watch(Watched& watched, const Seen& seen) {

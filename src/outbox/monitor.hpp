@@ -2,6 +2,7 @@
 // line when it changes. Also whether the consumers that this node needs are run by anybody.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ class LogMonitor final : public Service {
     int looks_without = 0;
     bool is_told = false;
   };
+  void report_lost(const std::map<std::string, Seen>& seen);
   void watch(Watched& watched, const Seen& seen);
 
   MonitorOptions options_;

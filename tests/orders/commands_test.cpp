@@ -120,6 +120,31 @@ TEST_F(OrderCommands, AHaltStopsAWorkerAndAResumeLetsItGoOn) {
   EXPECT_EQ(actions(), "halt,resume");
 }
 
+TEST_F(OrderCommands, AHaltThatMatchesNothingIsRefusedAndAHaltIsSeen) {
+  EXPECT_EQ(orders({"halt", "--instrument", "btc-usd"}).code, 2);
+  EXPECT_EQ(orders({"halt", "--adapter", "banana"}).code, 2);
+  const auto worker = node();
+  EXPECT_THAT(done({"halt", "--refuse-intake"}), HasSubstr("New ones are refused (503 HALTED)."));
+  EXPECT_THAT(done({"halt"}), HasSubstr("New ones are accepted and wait."));
+  worker->wait_for_metric("outbox_halts", 1);
+  EXPECT_THAT(worker->health(), HasSubstr("orders are halted"));
+}
+
+TEST_F(OrderCommands, AnOutcomeMustFitTheOrder) {
+  accept("fits-key");
+  const auto settle = [this](const std::string& result) {
+    return refused({"settle", "fits-key", "--result", result});
+  };
+  EXPECT_THAT(settle(R"({"status":"ok","fills":[{"px":1,"qty":99,"ts":"2025-08-24T00:00:00Z"}]})"),
+              HasSubstr("the fills have a qty of 99 together, the order of 2"));
+  EXPECT_THAT(settle(R"({"status":"ok","executed_qty":1})"),
+              HasSubstr("executed_qty is the sum of the fills"));
+  EXPECT_THAT(settle(R"({"status":"error","reason_code":"BANANA"})"), HasSubstr("needs a reason_code"));
+  done({"settle", "fits-key", "--result",
+        R"({"status":"ok","fills":[{"px":10,"qty":2,"ts":"2025-08-24T00:00:00Z"}]})"});
+  EXPECT_EQ(ledger("fits-key", "response_payload_json ->> 'cost'"), "20");
+}
+
 TEST_F(OrderCommands, StatsTellWhatIsWhereAndThatNobodySends) {
   accept("stats-key");
   const auto text = done({"stats"});

@@ -149,6 +149,15 @@ TEST_F(MonitorTest, ANeededConsumerThatNobodyRunsOrThatStandsStillIsTold) {
   EXPECT_THAT(health("relay.search"), HasSubstr("no node runs index"));
 }
 
+TEST_F(MonitorTest, AConsumerThatHasLostRowsIsTold) {
+  look_at(0);
+  EXPECT_EQ(health("consumers"), "up: ");
+  sql.run("UPDATE cn_relay.consumer_offsets SET state = 'needs_rebuild' WHERE consumer = 'index'");
+  look_at(0);
+  EXPECT_EQ(health("consumers"),
+            "degraded: rows that were not read yet have left the log: must start again: index");
+}
+
 TEST_F(MonitorTest, ThresholdsThatDoNotGrowAreRefused) {
   asio::io_context io;
   SystemClock clock;
