@@ -3,6 +3,7 @@
 #include "app/command.hpp"
 #include "net/config.hpp"
 #include "orders/api_config.hpp"
+#include "orders/fix_config.hpp"
 #include "orders/http_config.hpp"
 #include "orders/worker_config.hpp"
 #include "outbox/config.hpp"
@@ -29,6 +30,7 @@ const Schema& schema() {
     s.add(orders::api_config_keys());
     s.add(orders::worker_config_keys());
     s.add(orders::http_config_keys());
+    s.add(orders::fix_config_keys());
     return s;
   }();
   return instance;

@@ -16,10 +16,7 @@ void build(NodeParts& parts) {
   for (auto& service : dispatcher.services) parts.add_service(std::move(service));
   for (auto& service : api.services) parts.add_service(std::move(service));
   parts.add_service_stopped_first(api.stops_first);
-  if (parts.config.get(orders::keys::kEnabled)) {
-    // Orders that are under way are finished and settled.
-    parts.needs_to_stop(parts.config.get(orders::keys::kBrokerTimeout));
-  }
+  parts.needs_to_stop(dispatcher.stops_within);
   parts.on_reload(dispatcher.reload);
   parts.on_reload([reload = api.reload](const Config&) { reload(); });
 }

@@ -24,6 +24,7 @@ struct Order;
 struct SendRequest {
   const Order* order = nullptr;  // lives until the call has ended
   std::string idempotency_key;
+  std::int64_t outbox_id = 0;    // tells apart orders that had the same key one after the other
   std::string broker_id;         // BrokerAdapter::broker_id of the key
   std::int64_t claim_no = 0;     // grows with every try of the order, whoever makes it
   bool possible_resend = false;  // an earlier try may have reached the broker
@@ -67,6 +68,10 @@ class BrokerAdapter {
   }
   // Whether risk_constraints of an order are enforced by the broker.
   [[nodiscard]] virtual bool enforces_risk() const { return false; }
+
+  // False: another process has what this adapter needs (a session with one owner), so orders are left to it.
+  // Asked before each claim.
+  [[nodiscard]] virtual bool takes_orders() const { return true; }
 
   // Ends by the deadline, whatever the broker does. Throws only for what should not happen; the worker takes
   // that for INTERNAL_ERROR in doubt.

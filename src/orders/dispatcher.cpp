@@ -8,6 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/log.hpp"
+#include "orders/fix_adapter.hpp"
 #include "orders/handler.hpp"
 #include "orders/http_adapter.hpp"
 #include "orders/monitor.hpp"
@@ -54,8 +55,10 @@ Expected<HandlerOptions> handler_options(const Config& config) {
   return options;
 }
 
-SqlPortOptions port_options(const Config& config, std::string worker, std::function<void()> on_settled) {
+SqlPortOptions port_options(const Config& config, std::string worker, const BrokerAdapter& adapter,
+                            std::function<void()> on_settled) {
   SqlPortOptions options;
+  options.may_take = [&adapter] { return adapter.takes_orders(); };
   options.worker = std::move(worker);
   options.on_settled = std::move(on_settled);
   options.adapter = config.get(keys::kAdapter);
@@ -79,7 +82,8 @@ Expected<HttpAdapterOptions> http_options(const Config& config) {
   return HttpAdapterOptions::from(config, static_cast<std::size_t>(config.get(keys::kConcurrency)));
 }
 
-std::unique_ptr<BrokerAdapter> make_adapter(const DispatcherParts& parts, PaperOptions paper) {
+std::unique_ptr<BrokerAdapter> make_adapter(const DispatcherParts& parts, PaperOptions paper,
+                                            std::shared_ptr<FixLink> fix) {
   const auto& name = parts.config.get(keys::kAdapter);
   if (name == "noop") return std::make_unique<NoopAdapter>();
   if (name == "http") {
@@ -88,21 +92,24 @@ std::unique_ptr<BrokerAdapter> make_adapter(const DispatcherParts& parts, PaperO
     if (!http) return std::make_unique<NoopAdapter>();
     return std::make_unique<HttpAdapter>(parts.executor, std::move(*http));
   }
+  if (fix) return std::make_unique<FixAdapter>(std::move(fix));
   return std::make_unique<PaperAdapter>(std::move(paper), parts.pool, parts.clock);
 }
 
 // The worker with everything that it works with. Settings that are refused are told by validate().
 class OrderWorker final : public Service {
  public:
+  // `fix`: the session, where the broker is one that speaks FIX.
   OrderWorker(const DispatcherParts& parts, const std::string& name, std::shared_ptr<Halts> halts,
-              std::shared_ptr<OrderMetrics> metrics)
+              std::shared_ptr<OrderMetrics> metrics, std::shared_ptr<FixLink> fix)
       : refusal_(refusal_of(parts.config)),
         metrics_(std::move(metrics)),
         listener_(parts.listener),
         halts_(std::move(halts)),
-        adapter_(make_adapter(parts, PaperOptions::from(parts.config).value_or(PaperOptions()))),
-        port_(parts.database, port_options(parts.config, name, parts.on_settled), *halts_, parts.clock,
-              *metrics_),
+        adapter_(
+            make_adapter(parts, PaperOptions::from(parts.config).value_or(PaperOptions()), std::move(fix))),
+        port_(parts.database, port_options(parts.config, name, *adapter_, parts.on_settled), *halts_,
+              parts.clock, *metrics_),
         handler_(handler_options(parts.config).value_or(HandlerOptions()), *adapter_, *halts_, parts.clock,
                  parts.tracer, *metrics_),
         worker_(parts.executor, worker_options(parts.config), port_, handler_, parts.clock,
@@ -145,6 +152,9 @@ class OrderWorker final : public Service {
     if (config.get(keys::kAdapter) == "http") {
       if (auto http = http_options(config); !http) return refuse(http.error().message);
     }
+    if (config.get(keys::kAdapter) == "fix") {
+      if (auto fix = FixOptions::from(config); !fix) return refuse(fix.error().message);
+    }
     return {};
   }
 
@@ -178,7 +188,17 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
   built.services.push_back(
       std::make_shared<OrderMonitor>(parts.executor, std::move(own), parts.pool, parts.health, metrics));
   if (has_worker) {
-    const auto worker = std::make_shared<OrderWorker>(parts, name, built.halts, metrics);
+    built.stops_within = parts.config.get(keys::kBrokerTimeout);
+    std::shared_ptr<FixLink> fix;
+    if (adapter == "fix") {
+      // Before the worker, and so stopped after it: what is under way gets its answer.
+      fix = std::make_shared<FixLink>(FixOptions::from(parts.config).value_or(FixOptions()),
+                                      FixLinkParts{parts.executor, parts.clock, parts.pool, parts.database,
+                                                   parts.health, parts.metrics, name});
+      built.services.push_back(fix);
+      built.stops_within += FixLink::kStopMax;
+    }
+    const auto worker = std::make_shared<OrderWorker>(parts, name, built.halts, metrics, fix);
     built.services.push_back(worker);
     built.wake = [worker] { worker->wake(); };
     built.reload = [worker](const Config& config) { worker->reload(config); };

@@ -2,6 +2,7 @@
 // the worker with its broker.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -32,6 +33,8 @@ struct DispatcherParts {
 struct Dispatcher {
   std::vector<std::shared_ptr<Service>> services;  // in the order in which they start
   std::shared_ptr<Halts> halts;
+  // What stopping may take: orders that are under way are finished and settled.
+  std::chrono::milliseconds stops_within{0};
   // There are new orders; from any thread. Does nothing without a worker.
   std::function<void()> wake;
   // Takes over what may change while it runs: outbox.concurrency and outbox.lock_lease_sec. On the executor.

@@ -141,6 +141,7 @@ SendRequest OrderHandler::request(const OrderJob& job) const {
   SendRequest request;
   request.order = &*job.order;
   request.idempotency_key = job.key;
+  request.outbox_id = job.ticket.id.value;
   request.broker_id = adapter_.broker_id(job.key);
   request.claim_no = job.ticket.claim.value;
   request.possible_resend = job.row.in_doubt;

@@ -95,6 +95,7 @@ queue::Jobs SqlPort::jobs_from(const pg::Result& rows, SteadyTime asked, bool la
 }
 
 Task<queue::Jobs> SqlPort::claim(std::size_t most) {
+  if (!options_.may_take()) co_return queue::Jobs{};
   const auto& halts = halts_.known();
   if (is_halted(halts, options_.adapter, "")) co_return queue::Jobs{};
   std::vector<std::string> halted;
@@ -117,6 +118,7 @@ Task<queue::Jobs> SqlPort::claim(std::size_t most) {
 }
 
 Task<queue::Jobs> SqlPort::take_over(std::chrono::milliseconds lease, std::size_t most) {
+  if (!options_.may_take()) co_return queue::Jobs{};
   const auto until = deadline();
   auto* connection = co_await taking_.get(until);
   const auto asked = clock_.steady();

@@ -20,7 +20,8 @@ struct SqlPortOptions {
   std::string worker;   // host:pid:random, as locked_by has it
   std::string adapter;  // orders for others are left alone
   int attempts_max = 6;
-  bool in_order = false;  // orders.serialize_by = instrument
+  bool in_order = false;                                 // orders.serialize_by = instrument
+  std::function<bool()> may_take = [] { return true; };  // asked before orders are claimed or taken over
   std::function<void()> on_settled = [] {};
   std::chrono::milliseconds statement_max{10'000};
   // Finished rows stay for a look; aborted ones until somebody has had the time to requeue them.

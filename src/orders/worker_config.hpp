@@ -86,8 +86,9 @@ inline constexpr Key<std::string> kAdapter{{
     .fallback = "paper",
     .meaning =
         "Where orders go. paper: a broker of the house that fills every order. http: a broker behind HTTP "
-        "(orders.http.url). noop: nowhere, every order is filled at once (for measurements).",
-    .choices = "paper|http|noop",
+        "(orders.http.url). fix: a broker that speaks FIX 4.4 (orders.fix.host). noop: nowhere, every order "
+        "is filled at once (for measurements).",
+    .choices = "paper|http|fix|noop",
 }};
 inline constexpr Key<std::chrono::milliseconds> kBrokerTimeout{{
     .name = "broker.timeout_ms",

@@ -169,7 +169,8 @@ TEST_P(AdapterConformance, TheIdAtTheBrokerFollowsFromTheKeyAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Brokers, AdapterConformance,
                          testing::Values(CounterpartFactory{"paper", make_paper_counterpart},
-                                         CounterpartFactory{"http", make_http_counterpart}),
+                                         CounterpartFactory{"http", make_http_counterpart},
+                                         CounterpartFactory{"fix", make_fix_counterpart}),
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace

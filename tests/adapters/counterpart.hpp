@@ -44,5 +44,6 @@ inline void PrintTo(const CounterpartFactory& factory, std::ostream* out) {
 
 std::unique_ptr<Counterpart> make_paper_counterpart();
 std::unique_ptr<Counterpart> make_http_counterpart();
+std::unique_ptr<Counterpart> make_fix_counterpart();
 
 }  // namespace todoke::test

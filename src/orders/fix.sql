@@ -1,0 +1,138 @@
+-- A FIX session: its owner, its orders and its reports. Every write but the first shows the owner's epoch, so that one who
+-- lost the session changes nothing.
+
+-- Takes the session where nobody has it, with $4 numbers out for its Logon and what else leaves before the first round. No
+-- row: somebody has it.
+-- name: fix_take
+INSERT INTO orders.fix_sessions AS s (session, owner, epoch, leased_until, next_out)
+VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 millisecond', 1 + $4)
+ON CONFLICT (session) DO UPDATE
+SET owner = $2, epoch = s.epoch + 1, leased_until = clock_timestamp() + $3 * interval '1 millisecond',
+  next_out = s.next_out + $4, updated_at = now()
+WHERE s.owner IS NULL OR s.leased_until < clock_timestamp()
+RETURNING epoch, next_out - $4 AS next_out, next_in;
+
+-- Who has it, for those who wait.
+-- name: fix_owner
+SELECT coalesce(owner, '') AS owner FROM orders.fix_sessions WHERE session = $1;
+
+-- Keeps it, with its numbers. No row: it is somebody else's. The other statements of the same transaction look at the
+-- epoch by themselves; this one has locked the row before.
+-- name: fix_keep
+UPDATE orders.fix_sessions
+SET leased_until = clock_timestamp() + $3 * interval '1 millisecond', next_out = $4, next_in = $5, updated_at = now()
+WHERE session = $1 AND epoch = $2 AND owner IS NOT NULL
+RETURNING epoch;
+
+-- name: fix_give_up
+UPDATE orders.fix_sessions
+SET owner = NULL, leased_until = NULL, next_out = $3, next_in = $4, updated_at = now()
+WHERE session = $1 AND epoch = $2;
+
+-- Reports of an order that had the same key before, and is forgotten by the ledger.
+-- name: fix_forget_former
+DELETE FROM orders.fix_reports r
+USING unnest($3::text[], $4::bigint[]) AS t (cl_ord_id, outbox_id), orders.fix_orders f
+WHERE EXISTS (SELECT FROM orders.fix_sessions s WHERE s.session = $1 AND s.epoch = $2)
+  AND f.session = $1 AND f.cl_ord_id = t.cl_ord_id AND f.outbox_id <> t.outbox_id
+  AND r.session = $1 AND r.cl_ord_id = t.cl_ord_id;
+
+-- name: fix_put_orders
+INSERT INTO orders.fix_orders AS f (session, cl_ord_id, outbox_id, idempotency_key)
+SELECT $1, t.cl_ord_id, t.outbox_id, t.idempotency_key
+FROM unnest($3::text[], $4::bigint[], $5::text[]) AS t (cl_ord_id, outbox_id, idempotency_key)
+WHERE EXISTS (SELECT FROM orders.fix_sessions s WHERE s.session = $1 AND s.epoch = $2)
+ORDER BY t.cl_ord_id
+ON CONFLICT (session, cl_ord_id) DO UPDATE
+SET outbox_id = excluded.outbox_id, idempotency_key = excluded.idempotency_key, reports_stored = 0, reports_applied = 0,
+  touched_at = now()
+WHERE f.outbox_id <> excluded.outbox_id;
+
+-- Each report once. Returned: for each ClOrdID with a new one, how many there are, and whether the order is known.
+-- name: fix_put_reports
+WITH stored AS (
+  INSERT INTO orders.fix_reports (session, cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status,
+    ord_rej_reason, last_qty, last_px, cum_qty, avg_px, transact_time, text)
+  SELECT $1, t.cl_ord_id, t.exec_id, t.order_id, t.exec_type, t.exec_ref_id, t.ord_status, t.ord_rej_reason, t.last_qty,
+    t.last_px, t.cum_qty, t.avg_px, t.transact_time, t.text
+  FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
+              $12::text[], $13::text[], $14::text[], $15::text[]) WITH ORDINALITY
+    AS t (cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status, ord_rej_reason, last_qty, last_px, cum_qty,
+          avg_px, transact_time, text, place)
+  WHERE EXISTS (SELECT FROM orders.fix_sessions s WHERE s.session = $1 AND s.epoch = $2)
+  ORDER BY t.place
+  ON CONFLICT (session, cl_ord_id, exec_id) DO NOTHING
+  RETURNING cl_ord_id),
+counted AS (SELECT cl_ord_id, count(*) AS fresh FROM stored GROUP BY cl_ord_id),
+marked AS (
+  UPDATE orders.fix_orders f SET reports_stored = f.reports_stored + c.fresh, touched_at = now()
+  FROM counted c WHERE f.session = $1 AND f.cl_ord_id = c.cl_ord_id
+  RETURNING f.cl_ord_id)
+SELECT c.cl_ord_id, c.fresh, m.cl_ord_id IS NOT NULL AS is_known
+FROM counted c LEFT JOIN marked m ON m.cl_ord_id = c.cl_ord_id;
+
+-- name: fix_reports_of
+SELECT r.cl_ord_id, r.exec_id, r.order_id, r.exec_type, r.exec_ref_id, r.ord_status, r.ord_rej_reason, r.last_qty,
+  r.last_px, r.cum_qty, r.avg_px, r.transact_time, r.text
+FROM orders.fix_reports r
+WHERE r.session = $1 AND r.cl_ord_id = ANY ($2::text[])
+ORDER BY r.id;
+
+-- Whether the reports under a ClOrdID are those of this order.
+-- name: fix_is_order
+SELECT EXISTS (SELECT FROM orders.fix_orders WHERE session = $1 AND cl_ord_id = $2 AND outbox_id = $3) AS is_order;
+
+-- Orders with reports that the ledger may not show yet, but for those that are being sent: their own try settles them.
+-- name: fix_unapplied
+SELECT f.cl_ord_id, f.outbox_id, f.idempotency_key, f.reports_stored
+FROM orders.fix_orders f LEFT JOIN orders.outbox_orders o ON o.id = f.outbox_id
+WHERE f.session = $1 AND f.reports_stored > f.reports_applied AND o.status IS DISTINCT FROM 'sending'
+ORDER BY f.session, f.cl_ord_id LIMIT $2;
+
+-- Nobody is waited for: what is locked now is looked at in the next round.
+-- name: fix_lock_order
+SELECT o.status, o.in_doubt, o.order_request_json FROM orders.outbox_orders o WHERE o.id = $1 FOR UPDATE NOWAIT;
+
+-- The document of an order that was archived.
+-- name: fix_archived_order
+SELECT a.order_request_json FROM orders.outbox_orders_archive a WHERE a.id = $1 LIMIT 1;
+
+-- name: fix_lock_ledger
+SELECT l.status, l.response_payload_json::text AS payload FROM orders.idempo_ledger l
+WHERE l.idempotency_key = $1 FOR UPDATE NOWAIT;
+
+-- name: fix_write_ledger
+UPDATE orders.idempo_ledger SET response_payload_json = $2::text::json, result_digest = $3, last_seen_at = now()
+WHERE idempotency_key = $1 AND status = 'succeeded';
+
+-- Makes an order due at once: it is looked up then, and its reports settle it.
+-- name: fix_wake_order
+WITH woken AS (
+  UPDATE orders.outbox_orders o SET status = 'pending', next_run_at = now(), in_doubt = true, updated_at = now()
+  WHERE o.id = $1 AND o.status IN ('pending', 'failed', 'aborted')
+  RETURNING o.id, o.idempotency_key),
+audited AS (
+  INSERT INTO orders.audit (actor, action, key_hash, outbox_id, before, after, reason)
+  SELECT 'fix', 'late report', orders.key_hash(w.idempotency_key), w.id, jsonb_build_object('status', $2::text),
+    '{"status": "pending"}', 'the broker has the order'
+  FROM woken w WHERE $2::text = 'aborted')
+SELECT pg_notify('orders_pending', '') FROM woken;
+
+-- name: fix_set_applied
+UPDATE orders.fix_orders SET reports_applied = $4
+WHERE session = $1 AND cl_ord_id = $2 AND outbox_id = $3 AND reports_applied < $4;
+
+-- Orders that nothing came for in $1 seconds, and reports as old that have no order any more; $2 of each.
+-- name: fix_forget_orders
+DELETE FROM orders.fix_orders f
+USING (SELECT session, cl_ord_id FROM orders.fix_orders WHERE touched_at < now() - make_interval(secs => $1)
+       ORDER BY touched_at LIMIT $2) old
+WHERE f.session = old.session AND f.cl_ord_id = old.cl_ord_id;
+
+-- name: fix_forget_reports
+DELETE FROM orders.fix_reports r
+USING (SELECT o.session, o.cl_ord_id, o.exec_id FROM orders.fix_reports o
+       WHERE o.received_at < now() - make_interval(secs => $1)
+         AND NOT EXISTS (SELECT FROM orders.fix_orders f WHERE f.session = o.session AND f.cl_ord_id = o.cl_ord_id)
+       ORDER BY o.received_at LIMIT $2) old
+WHERE r.session = old.session AND r.cl_ord_id = old.cl_ord_id AND r.exec_id = old.exec_id;

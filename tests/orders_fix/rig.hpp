@@ -1,0 +1,81 @@
+// A worker's side of a FIX session in the test's process: link and adapter on a loop of their own, with a
+// broker and a database.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "broker.hpp"
+#include "harness/test_database.hpp"
+#include "orders/fix_adapter.hpp"
+#include "orders/order.hpp"
+
+namespace todoke::test {
+
+using namespace std::chrono_literals;
+using orders::FindAnswer;
+using orders::TimeInForce;
+
+// Waits until `condition` holds; fails the test when patience ends.
+void eventually(const std::string& what, const std::function<bool()>& condition);
+
+class FixSide {
+ public:
+  FixSide(const TestDatabase& database, int port, const std::string& worker = "host:1:aa",
+          const std::function<void(orders::FixOptions&)>& change = {});
+  ~FixSide();  // stops as at SIGTERM
+  FixSide(const FixSide&) = delete;
+  FixSide& operator=(const FixSide&) = delete;
+
+  void await_logon();
+  [[nodiscard]] bool takes_orders();
+  [[nodiscard]] double metric(const std::string& series) const;
+  [[nodiscard]] std::string health() const;
+
+  orders::SendOutcome send(const orders::SendRequest& request, std::chrono::milliseconds limit = 10s);
+  orders::FindOutcome find(const orders::SendRequest& request, std::chrono::milliseconds limit = 10s);
+  [[nodiscard]] orders::FixAdapter& adapter() { return *adapter_; }
+  void stop();
+
+ private:
+  template <class Value>
+  Value call(Task<Value> task);
+
+  SystemClock clock_;
+  HealthBoard health_;
+  metrics::Registry metrics_;
+  asio::io_context io_;
+  asio::executor_work_guard<asio::io_context::executor_type> guard_{io_.get_executor()};
+  std::unique_ptr<pg::Pool> pool_;
+  std::shared_ptr<orders::FixLink> link_;
+  std::unique_ptr<orders::FixAdapter> adapter_;
+  std::thread thread_;
+  bool stopped_ = false;
+};
+
+class FixTest : public testing::Test {
+ protected:
+  // An order of 2 BTC-USD at 10.5. It has a row in the outbox and in the ledger.
+  orders::SendRequest order(const std::string& key, TimeInForce time_in_force = TimeInForce::ioc,
+                            const std::string& status = "sending");
+  std::unique_ptr<FixSide> side(const std::string& worker = "host:1:aa",
+                                const std::function<void(orders::FixOptions&)>& change = {});
+  void run(const std::string& sql) { database.execute(sql); }
+  std::string value(const std::string& sql);
+  void await(const std::string& sql, const std::string& wanted);
+
+  TestDatabase database;
+  Broker broker;
+
+ private:
+  std::map<std::string, orders::Order> orders_;
+};
+
+}  // namespace todoke::test
