@@ -103,6 +103,7 @@ void SoakRun::lose_answers(const std::string& statement, std::size_t index) {
   auto& proxy = nodes_->proxy(index);
   proxy.hold_answers_after(std::string(1, '\0') + statement + "_");
   pause(300, 700);
+  proxy.hold_answers_after("");
   proxy.cut();
 }
 

@@ -52,9 +52,12 @@ Task<void> SoakServer::migrate(std::string url) {
   co_await pg::migrate(*connection, pg::embedded_migrations());
 }
 
+// Bounded: a server that dies at the wrong moment leaves nobody waiting for ever.
 std::string SoakServer::url(const std::string& database) const {
-  return fmt::format("host={} user=todoke dbname={} options='-c client_min_messages=error'", socket_folder(),
-                     database);
+  return fmt::format(
+      "host={} user=todoke dbname={} connect_timeout=5 options='-c client_min_messages=error -c "
+      "statement_timeout=20s'",
+      socket_folder(), database);
 }
 
 void SoakServer::make_database(const std::string& name) const {
