@@ -46,9 +46,11 @@ func run(ctx context.Context, url string, count int) error {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &noopWorker{})
 	client, err := river.NewClient(driver, &river.Config{
-		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 500}},
-		Workers: workers,
+		// As often as it may: by default it fetches ten times a second at most.
+		FetchCooldown: time.Millisecond,
+		Logger:        slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 500}},
+		Workers:       workers,
 	})
 	if err != nil {
 		return err
