@@ -159,7 +159,7 @@ Task<void> EmbeddedPostgres::bring_up() {
   const auto open = tcp();
   co_await run_blocking([this, &user, &open] {
     if (open) check_address_free(open->address);
-    refresh_settings(layout_, *user, open, config_.bin_dir.empty());
+    refresh_settings(layout_, *user, open);
   });
   co_await launch(binaries, *user);
   co_await wait_until_ready();

@@ -138,9 +138,8 @@ void finish_cluster(const EmbeddedLayout& layout, const std::string& staging, co
 }
 
 void refresh_settings(const EmbeddedLayout& layout, const EmbeddedUser& user,
-                      const std::optional<EmbeddedTcp>& tcp, bool packaged) {
-  auto settings = embedded_settings(machine_memory_bytes(), free_disk_bytes(layout.cluster));
-  if (packaged) settings.wal_compression = "lz4";
+                      const std::optional<EmbeddedTcp>& tcp) {
+  const auto settings = embedded_settings(machine_memory_bytes(), free_disk_bytes(layout.cluster));
   write_private_file(layout.cluster + "/todoke.conf", settings_file(settings, tcp_settings(tcp)), user);
   add_clients(layout.cluster + "/pg_ident.conf", user);
   refresh_host_rules(layout.cluster + "/pg_hba.conf", user, tcp);

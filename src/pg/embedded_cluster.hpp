@@ -27,9 +27,8 @@ void finish_cluster(const EmbeddedLayout& layout, const std::string& staging, co
 
 // At each start: todoke.conf for this machine, the users of today in pg_ident.conf and who may come over TCP
 // in pg_hba.conf (others' lines stay), the certificate, and the name of the socket.
-// `packaged`: the server is a distribution's own build.
 void refresh_settings(const EmbeddedLayout& layout, const EmbeddedUser& user,
-                      const std::optional<EmbeddedTcp>& tcp, bool packaged);
+                      const std::optional<EmbeddedTcp>& tcp);
 
 // The certificate alone. Throws UserError, and leaves the old one, when the files are not right.
 void refresh_certificate(const EmbeddedLayout& layout, const EmbeddedUser& user,

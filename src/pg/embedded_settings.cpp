@@ -58,7 +58,7 @@ maintenance_work_mem = {}MB
 fsync = on
 full_page_writes = on
 synchronous_commit = on
-wal_compression = {}
+wal_compression = on
 max_wal_size = {}MB
 checkpoint_timeout = 15min
 checkpoint_completion_target = 0.9
@@ -77,7 +77,7 @@ log_lock_waits = on
 log_startup_progress_interval = 5s
 )",
       tcp, settings.shared_buffers_mb, settings.effective_cache_size_mb, settings.maintenance_work_mem_mb,
-      settings.wal_compression, settings.max_wal_size_mb);
+      settings.max_wal_size_mb);
 }
 
 }  // namespace todoke::pg

@@ -12,9 +12,6 @@ struct EmbeddedSettings {
   std::uint64_t effective_cache_size_mb = 0;
   std::uint64_t maintenance_work_mem_mb = 0;
   std::uint64_t max_wal_size_mb = 0;
-  // lz4 where the server is a distribution's, which are built with it; `on` works everywhere, but took 7 % of
-  // the server's time while posts were indexed (`bench/index` under perf).
-  std::string_view wal_compression = "on";
 };
 
 EmbeddedSettings embedded_settings(std::uint64_t memory_bytes, std::uint64_t disk_free_bytes);
