@@ -1,19 +1,20 @@
 // What can go wrong between this process and Postgres, as types.
 //
-//   DatabaseError
-//   ├─ Error                 the server refused a statement; carries the SQLSTATE
-//   ├─ ConnectionLost        no connection could be made, or it broke. A statement outside a transaction may
-//   have taken effect ├─ DeadlineExceeded      the deadline passed; the statement was cancelled and its
-//   transaction did not commit ├─ PoolTimeout           no connection became free in time, or too many were
-//   waiting already ├─ CommitOutcomeUnknown  the answer to COMMIT never came: it may or may not have
-//   committed └─ TypeMismatch          a column is not of the type that was asked for: a mistake in the
-//   program
+//   DatabaseError         all of them
+//   Error                 the server refused a statement; carries the SQLSTATE
+//   ConnectionLost        no connection could be made, or it broke; a statement outside a transaction may
+//                         have taken effect
+//   DeadlineExceeded      the deadline passed; the statement was cancelled, its transaction did not commit
+//   PoolTimeout           no connection became free in time, or too many were waiting already
+//   CommitOutcomeUnknown  the answer to COMMIT never came: it may or may not have committed
+//   TypeMismatch          a column is not of the type that was asked for: a mistake in the program
 //
 // No message holds a connection string, a password or the content of a row (the server's DETAIL is kept apart
 // for that).
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -60,6 +61,12 @@ class Error : public DatabaseError {
   [[nodiscard]] bool is_undefined_table() const { return is("42P01"); }
   [[nodiscard]] bool is_invalid_text() const { return is("22021"); }  // no UTF-8, or U+0000
   [[nodiscard]] bool is_read_only_transaction() const { return is("25006"); }
+  // A row that no partition takes violates a check that has no name. (The message says more, but in the
+  // server's language.)
+  [[nodiscard]] bool is_missing_partition() const { return is_check_violation() && constraint().empty(); }
+  // What was sent is refused, not the server that fails: 22 (data), 23 (constraints), 54 (limits). Sending
+  // it again won't help, sending it without the row that is meant will.
+  [[nodiscard]] bool is_about_the_data() const;
 
  private:
   [[nodiscard]] bool is(std::string_view sqlstate) const { return fields_.sqlstate == sqlstate; }
@@ -90,5 +97,10 @@ class TypeMismatch : public DatabaseError {
  public:
   using DatabaseError::DatabaseError;
 };
+
+// Whether a failure is an Error that is about the data, but for a partition that is missing.
+bool refuses_data(const std::exception_ptr& failure);
+bool lacks_partition(const std::exception_ptr& failure);
+bool is_unique_violation(const std::exception_ptr& failure);
 
 }  // namespace todoke::pg

@@ -1,9 +1,9 @@
 // Stops work during an outage of the other side instead of burning the attempts of every row.
 //
-//   closed --5 different jobs in a row found nobody--> open --pause--> probing --reached--> ramping -->
-//   closed
-//                                                       ^                |                    |
-//                                                       +----------------+--- found nobody ---+
+//   closed   5 different jobs in a row found nobody: open
+//   open     after a pause: probing
+//   probing  with one job; reached: ramping, found nobody: open
+//   ramping  twice as many with each that got through; all of them: closed, found nobody: open
 //
 // One bad job alone can't open it, however often it fails. While it is not closed failures don't count
 // against their jobs, and neither do those that opened it. Pure: takes the time as an argument. Each worker

@@ -17,19 +17,6 @@ constexpr std::chrono::milliseconds kRetryMost = 1s;
 // A heartbeat that failed is repeated this often in a lease.
 constexpr int kBeatsInLease = 12;
 
-// Whether it is a row that the server refuses and not the server that fails: 22 (data), 23 (constraints), 54
-// (limits). A partition that is missing is made by the port.
-bool refuses_data(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const pg::Error& error) {
-    const auto& state = error.sqlstate();
-    return state.starts_with("22") || state.starts_with("23") || state.starts_with("54");
-  } catch (...) {
-    return false;
-  }
-}
-
 }  // namespace
 
 bool Worker::is_drained() const {
@@ -98,7 +85,8 @@ Task<bool> Worker::settle_once(const Jobs& settled, const Jobs& given_back) {
   if (!failure) co_return true;
   log::warning("worker", "jobs could not be settled, trying again",
                {{"jobs", settled.size() + given_back.size()}, {"error", describe(failure)}});
-  if (!refuses_data(failure)) co_return false;
+  // A partition that is missing is made by the port.
+  if (!pg::refuses_data(failure)) co_return false;
   co_await settle_one_by_one(settled, given_back);
   co_return true;
 }

@@ -26,38 +26,6 @@ constexpr std::chrono::milliseconds kHouseMax = 10s;
 constexpr std::size_t kBusyShare = 8;
 constexpr std::int32_t kSweepEventsMax = 200;  // bounds how long the log's lock is held
 
-// A row that no partition takes violates a check that has no name. (The message says more, but in the
-// server's language.)
-bool is_missing_partition(const pg::Error& error) {
-  return error.is_check_violation() && error.constraint().empty();
-}
-
-// Whether it is the data that the server refuses: 22 (data), 23 (constraints), 54 (limits).
-bool is_about_the_data(const pg::Error& error) {
-  const auto& state = error.sqlstate();
-  return state.starts_with("22") || state.starts_with("23") || state.starts_with("54");
-}
-
-bool refuses_data(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const pg::Error& error) {
-    return is_about_the_data(error) && !is_missing_partition(error);
-  } catch (...) {
-    return false;
-  }
-}
-
-bool lacks_partition(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const pg::Error& error) {
-    return is_missing_partition(error);
-  } catch (...) {
-    return false;
-  }
-}
-
 }  // namespace
 
 Writer::Writer(const Executor& executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
@@ -166,7 +134,7 @@ Task<void> Writer::commit(std::vector<Incoming> batch) {
       parts.pop_back();
       continue;
     }
-    if (refuses_data(failure) && part.size() > 1) {
+    if (pg::refuses_data(failure) && part.size() > 1) {
       const auto half = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
       std::vector<Incoming> second(std::make_move_iterator(half), std::make_move_iterator(part.end()));
       std::vector<Incoming> first(std::make_move_iterator(part.begin()), std::make_move_iterator(half));
@@ -179,7 +147,7 @@ Task<void> Writer::commit(std::vector<Incoming> batch) {
     } else {
       fail(part);
       parts.pop_back();
-      if (!refuses_data(failure)) fail_overdue();
+      if (!pg::refuses_data(failure)) fail_overdue();
     }
   }
 }
@@ -201,13 +169,13 @@ void Writer::fail_overdue() {
 Task<bool> Writer::mend(std::exception_ptr failure, const std::vector<Incoming>& batch) {
   metrics_.retries.add();
   const auto why = describe(failure);
-  if (refuses_data(failure)) {
+  if (pg::refuses_data(failure)) {
     log::error("writer", "the database refuses an event", {{"error", why}});
     co_return false;
   }
   const auto waited = clock_.steady() - batch.front().queued_at;
   log::warning("writer", "a batch was not stored", {{"error", why}, {"events", batch.size()}});
-  if (!lacks_partition(failure)) co_return waited < options_.patience;
+  if (!pg::lacks_partition(failure)) co_return waited < options_.patience;
   try {
     co_await connection_->query(sql::kEnsurePartitions, {}, Deadline::after(kHouseMax));
   } catch (const std::exception& error) {
