@@ -193,9 +193,10 @@ Task<double> measure_settling(const Executor& executor, const std::string& url, 
   pg::ConnectOptions connect;
   connect.url = url;
   Signal settled(executor);
+  const auto halts = std::make_shared<orders::Halts>(executor, around.pool, around.listener, around.clock);
   orders::DispatcherParts parts{
-      around.config, around.clock,  executor,        around.pool,   around.listener,
-      connect,       around.health, around.registry, around.tracer, [&] { settled.set(); }};
+      around.config, around.clock,    executor,      around.pool, around.listener,       connect,
+      around.health, around.registry, around.tracer, halts,       [&] { settled.set(); }};
   auto dispatcher = orders::build_dispatcher(parts);
   std::size_t running = 0;
   Signal ended(executor);

@@ -11,8 +11,8 @@
 #include "orders/api_config.hpp"
 #include "orders/canonical.hpp"
 #include "orders/clients.hpp"
+#include "orders/doubt_gate.hpp"
 #include "orders/intake.hpp"
-#include "orders/intake_gate.hpp"
 #include "orders/order_parse.hpp"
 #include "orders/order_watch.hpp"
 #include "pg/error.hpp"
@@ -67,7 +67,7 @@ class Api {
 
   Clients clients;
   const std::shared_ptr<Intake> intake;
-  const std::shared_ptr<IntakeGate> gate;
+  const std::shared_ptr<DoubtGate> doubt;
   const std::shared_ptr<OrderWatch> watch;
 
  private:
@@ -77,6 +77,8 @@ class Api {
   std::optional<Answer> refusal_of_new(const Order& order);
   Task<std::optional<OrderState>> find(std::string key);
 
+  const std::shared_ptr<const Halts> halts_;
+  const std::string adapter_;
   const Policy policy_;
   net::RateLimiter rate_;
   net::RateLimiter per_second_;
@@ -87,12 +89,12 @@ class Api {
 Api::Api(const ApiParts& parts)
     : clients(parts.config.get(keys::kTokensFile)),
       intake(std::make_shared<Intake>(parts.executor, intake_options(parts), parts.metrics)),
-      gate(std::make_shared<IntakeGate>(parts.executor,
-                                        GateOptions{parts.adapter, parts.config.get(keys::kInDoubtMax)},
-                                        parts.pool, parts.listener)),
+      doubt(std::make_shared<DoubtGate>(parts.executor, parts.config.get(keys::kInDoubtMax), parts.pool)),
       watch(std::make_shared<OrderWatch>(parts.executor,
                                          static_cast<std::size_t>(parts.config.get(keys::kWaitersMax)),
                                          parts.pool, parts.listener, parts.metrics)),
+      halts_(parts.halts),
+      adapter_(parts.adapter),
       policy_(policy_from(parts.config)),
       rate_("order", per_minute(parts.config.get(keys::kRatePerMinute)),
             parts.config.get(keys::kRatePerMinute) > 0 && parts.config.get(net::keys::kRates) == "on",
@@ -140,10 +142,10 @@ Task<Answer> Api::take(net::Request& request) {
 
 std::optional<Answer> Api::refusal_of_new(const Order& order) {
   if (const auto why = policy_.check(order)) return refused(422, why->code, why->why);
-  if (gate->is_halted(order.instrument)) {
+  if (is_intake_refused(*halts_->known(), adapter_, order.instrument)) {
     return refused_for(kHaltRetryAfter, 503, "HALTED", "orders are halted; nothing was accepted");
   }
-  if (gate->has_too_much_doubt()) {
+  if (doubt->has_too_much()) {
     return refused(422, "LIMIT_EXCEEDED", BadField{"limits.in_doubt_max", "open orders are in doubt"});
   }
   if (!per_second_.take("").allowed) {
@@ -225,7 +227,7 @@ BuiltApi build_api(const ApiParts& parts) {
       log::error("orders", "the tokens were not changed", {{"error", loaded.error().message}});
     }
   };
-  return {{api->gate, api->intake}, api->watch, reload, [api] { api->watch->wake(); }};
+  return {{api->doubt, api->intake}, api->watch, reload, [api] { api->watch->wake(); }};
 }
 
 }  // namespace todoke::orders

@@ -15,6 +15,7 @@
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "net/router.hpp"
+#include "orders/halts.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 
@@ -30,7 +31,8 @@ struct ApiParts {
   pg::ConnectOptions database;
   metrics::Registry& metrics;
   net::Router& router;
-  std::string adapter;  // where orders of this node go, for halts
+  std::string adapter;                 // where orders of this node go, for halts
+  std::shared_ptr<const Halts> halts;  // runs elsewhere
 };
 
 struct BuiltApi {

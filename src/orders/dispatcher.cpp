@@ -131,7 +131,6 @@ class OrderWorker final : public Service {
   }
   void stop() override { worker_.stop(); }
 
-  void wake() { worker_.wake_from_anywhere(); }
   void reload(const Config& config) {
     if (const auto checked = check_lease(config); !checked) {
       log::error("orders", "settings not changed", {{"error", checked.error().message}});
@@ -179,9 +178,7 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
   const auto metrics = std::make_shared<OrderMetrics>(
       parts.metrics, static_cast<int>(parts.config.get(keys::kMaxAttempts)), adapter);
   Dispatcher built;
-  built.halts = std::make_shared<Halts>(parts.executor, parts.pool, parts.listener, parts.clock);
-  built.services.push_back(built.halts);
-  built.wake = [] {};
+  built.services.push_back(parts.halts);
   built.reload = [](const Config&) {};
   std::optional<OrderMonitor::OwnWorker> own;
   if (has_worker) own = OrderMonitor::OwnWorker{name, adapter};
@@ -198,9 +195,8 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
       built.services.push_back(fix);
       built.stops_within += FixLink::kStopMax;
     }
-    const auto worker = std::make_shared<OrderWorker>(parts, name, built.halts, metrics, fix);
+    const auto worker = std::make_shared<OrderWorker>(parts, name, parts.halts, metrics, fix);
     built.services.push_back(worker);
-    built.wake = [worker] { worker->wake(); };
     built.reload = [worker](const Config& config) { worker->reload(config); };
   }
   return built;

@@ -27,16 +27,14 @@ struct DispatcherParts {
   HealthBoard& health;
   metrics::Registry& metrics;
   Tracer& tracer;
+  std::shared_ptr<Halts> halts;              // among the services that are built
   std::function<void()> on_settled = [] {};  // after orders were settled; on the executor
 };
 
 struct Dispatcher {
   std::vector<std::shared_ptr<Service>> services;  // in the order in which they start
-  std::shared_ptr<Halts> halts;
   // What stopping may take: orders that are under way are finished and settled.
   std::chrono::milliseconds stops_within{0};
-  // There are new orders; from any thread. Does nothing without a worker.
-  std::function<void()> wake;
   // Takes over what may change while it runs: outbox.concurrency and outbox.lock_lease_sec. On the executor.
   std::function<void(const Config&)> reload;
 };

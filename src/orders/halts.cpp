@@ -12,17 +12,32 @@ namespace {
 constexpr std::string_view kAll = "*";
 constexpr std::chrono::milliseconds kReadMax(2'000);
 
+bool holds_for(const Halt& halt, std::string_view adapter, std::string_view instrument) {
+  return (halt.adapter == kAll || halt.adapter == adapter) &&
+         (halt.instrument == kAll || halt.instrument == instrument);
+}
+
 }  // namespace
 
 bool is_halted(const std::vector<Halt>& halts, std::string_view adapter, std::string_view instrument) {
+  return std::any_of(halts.begin(), halts.end(),
+                     [&](const Halt& halt) { return holds_for(halt, adapter, instrument); });
+}
+
+bool is_intake_refused(const std::vector<Halt>& halts, std::string_view adapter,
+                       std::string_view instrument) {
   return std::any_of(halts.begin(), halts.end(), [&](const Halt& halt) {
-    return (halt.adapter == kAll || halt.adapter == adapter) &&
-           (halt.instrument == kAll || halt.instrument == instrument);
+    return halt.intake_refused && holds_for(halt, adapter, instrument);
   });
 }
 
 Halts::Halts(const Executor& executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock)
-    : pool_(pool), listener_(listener), clock_(clock), read_ended_(executor), wake_(executor) {}
+    : pool_(pool),
+      listener_(listener),
+      clock_(clock),
+      halts_(std::make_shared<const std::vector<Halt>>()),
+      read_ended_(executor),
+      wake_(executor) {}
 
 Task<void> Halts::start() {
   co_await read();
@@ -55,13 +70,13 @@ Task<void> Halts::run() {
   subscription_ = {};
 }
 
-Task<const std::vector<Halt>*> Halts::current() {
+Task<HaltList> Halts::current() {
   while (is_stale() && is_reading_) {
     read_ended_.reset();
     co_await read_ended_.wait();
   }
   if (is_stale()) co_await read();
-  co_return &halts_;
+  co_return known();
 }
 
 bool Halts::is_stale() const {
@@ -92,9 +107,9 @@ Task<void> Halts::read() {
     halts.push_back({row.get<std::string>(0), row.get<std::string>(1), row.get<bool>(2)});
   }
   if (halts.size() == static_cast<std::size_t>(kHaltsMax)) halts.push_back({"*", "*", false});
-  if (was_read_ && halts.size() != halts_.size())
+  if (was_read_ && halts.size() != known()->size())
     log::warning("orders", "halts changed", {{"halts", halts.size()}});
-  halts_ = std::move(halts);
+  halts_.store(std::make_shared<const std::vector<Halt>>(std::move(halts)));
   read_at_ = asked;
   was_read_ = true;
 }

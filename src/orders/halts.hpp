@@ -3,7 +3,9 @@
 // a second, or nothing is sent at all.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +25,10 @@ struct Halt {
 
 // Whether one of them holds for the adapter and the instrument.
 bool is_halted(const std::vector<Halt>& halts, std::string_view adapter, std::string_view instrument);
+// Whether one of them refuses new orders.
+bool is_intake_refused(const std::vector<Halt>& halts, std::string_view adapter, std::string_view instrument);
+
+using HaltList = std::shared_ptr<const std::vector<Halt>>;
 
 class Halts final : public Service {
  public:
@@ -40,9 +46,9 @@ class Halts final : public Service {
   void stop() override;
 
   // What holds now, at most kStaleAfter old; throws when it can't be read.
-  Task<const std::vector<Halt>*> current();
-  // The last that was read, however old.
-  [[nodiscard]] const std::vector<Halt>& known() const { return halts_; }
+  Task<HaltList> current();
+  // The last that was read, however old. From any thread.
+  [[nodiscard]] HaltList known() const { return halts_.load(); }
 
  private:
   Task<void> read();
@@ -51,7 +57,7 @@ class Halts final : public Service {
   pg::Pool& pool_;
   pg::Listener& listener_;
   const Clock& clock_;
-  std::vector<Halt> halts_;
+  std::atomic<HaltList> halts_;
   SteadyTime read_at_{};
   bool was_read_ = false;
   bool is_reading_ = false;  // one asks for all who find it stale

@@ -17,19 +17,6 @@ using queue::RowStatus;
 using queue::Step;
 using Ended = queue::Handler::Ended;
 
-std::string_view status_text(RowStatus status) {
-  switch (status) {
-    case RowStatus::succeeded:
-      return "succeeded";
-    case RowStatus::failed:
-      return "failed";
-    case RowStatus::aborted:
-      return "aborted";
-    default:
-      return "sending";
-  }
-}
-
 std::int64_t millis_between(SystemTime from, SystemTime to) {
   return std::max<std::int64_t>(0, std::chrono::duration_cast<Millis>(to - from).count());
 }
@@ -127,7 +114,7 @@ Task<Ended> OrderHandler::handle_order(OrderJob& job, const queue::Hold& hold, S
 Task<bool> OrderHandler::is_halted_now(const OrderJob& job) {
   std::exception_ptr failure;
   try {
-    const auto* halts = co_await halts_.current();
+    const auto halts = co_await halts_.current();
     co_return is_halted(*halts, adapter_.name(), job.order->instrument);
   } catch (...) {
     failure = std::current_exception();
@@ -290,7 +277,7 @@ void OrderHandler::log_end(const OrderJob& job) const {
   log::write(level, "orders", "order settled",
              {{"idempotency_key", job.key_hash},
               {"outbox_id", job.ticket.id.value},
-              {"status", status_text(job.verdict.status)},
+              {"status", to_string(job.verdict.status)},
               {"attempts", job.verdict.attempts},
               {"reason_code", job.error_code},
               {"adapter", adapter_.name()},

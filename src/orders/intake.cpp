@@ -40,18 +40,9 @@ pg::ConnectOptions session(pg::ConnectOptions options) {
   return options;
 }
 
-// Whether it is the data that the server refuses: 22 (data), 23 (constraints), 54 (limits). A key that came
-// between two statements is no reason to refuse anything: the next try finds it.
+// A key that came between two statements is no reason to refuse anything: the next try finds it.
 bool refuses_data(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const pg::Error& error) {
-    const auto& state = error.sqlstate();
-    return !error.is_unique_violation() &&
-           (state.starts_with("22") || state.starts_with("23") || state.starts_with("54"));
-  } catch (...) {
-    return false;
-  }
+  return pg::refuses_data(failure) && !pg::is_unique_violation(failure);
 }
 
 bool is_commit_unknown(const std::exception_ptr& failure) {

@@ -40,9 +40,9 @@ SELECT k.key, coalesce(l.request_digest, o.request_digest) AS request_digest,
   CASE WHEN o.status IN ('pending', 'failed') THEN o.next_run_at END AS next_run_at,
   CASE WHEN o.id IS NOT NULL THEN o.last_error_code ELSE a.last_error_code END AS last_error_code,
   coalesce(o.in_doubt, a.in_doubt, false) AS in_doubt,
-  -- An order that was requeued is not settled, whatever its ledger row still says until it is claimed.
-  CASE WHEN coalesce(o.status, 'aborted') IN ('succeeded', 'aborted') THEN l.http_status END AS http_status,
-  CASE WHEN coalesce(o.status, 'aborted') IN ('succeeded', 'aborted') THEN l.response_payload_json END AS result
+  -- An order that was requeued is not settled, although its ledger says `failed` until it is claimed.
+  CASE WHEN l.status = 'succeeded' OR coalesce(o.status, 'aborted') = 'aborted' THEN l.http_status END AS http_status,
+  CASE WHEN l.status = 'succeeded' OR coalesce(o.status, 'aborted') = 'aborted' THEN l.response_payload_json END AS result
 FROM unnest($1::text[]) AS k (key)
 LEFT JOIN LATERAL (SELECT * FROM orders.idempo_ledger i WHERE i.idempotency_key = k.key LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT * FROM orders.outbox_orders i WHERE i.idempotency_key = k.key LIMIT 1) o ON true
@@ -51,9 +51,6 @@ LEFT JOIN LATERAL (
   WHERE o.id IS NULL AND i.idempotency_key = l.idempotency_key AND i.request_digest = l.request_digest
   ORDER BY i.id DESC LIMIT 1) a ON true
 WHERE l.idempotency_key IS NOT NULL OR o.id IS NOT NULL;
-
--- name: read_intake_halts
-SELECT adapter, instrument FROM orders.halts WHERE intake_refused;
 
 -- Open orders in doubt, at most $1.
 -- name: count_in_doubt

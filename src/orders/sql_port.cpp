@@ -96,23 +96,24 @@ queue::Jobs SqlPort::jobs_from(const pg::Result& rows, SteadyTime asked, bool la
 
 Task<queue::Jobs> SqlPort::claim(std::size_t most) {
   if (!options_.may_take()) co_return queue::Jobs{};
-  const auto& halts = halts_.known();
-  if (is_halted(halts, options_.adapter, "")) co_return queue::Jobs{};
+  const auto halts = halts_.known();
+  if (is_halted(*halts, options_.adapter, "")) co_return queue::Jobs{};
   std::vector<std::string> halted;
-  for (const auto& halt : halts) {
+  for (const auto& halt : *halts) {
     if (halt.adapter == "*" || halt.adapter == options_.adapter) halted.push_back(halt.instrument);
   }
   const auto until = deadline();
   auto* connection = co_await taking_.get(until);
   const auto asked = clock_.steady();
-  pg::Params params(static_cast<std::int64_t>(most), options_.worker, options_.adapter, halted);
+  pg::Params params(static_cast<std::int64_t>(most), options_.worker, options_.adapter, halted,
+                    options_.in_order);
   if (!options_.in_order) {
     const auto rows = co_await connection->query(sql::kClaim, std::move(params), until);
     co_return jobs_from(rows, asked, false);
   }
   pg::Batch batch;
   batch.add(sql::kLockInstruments);
-  batch.add(sql::kClaimInOrder, std::move(params));
+  batch.add(sql::kClaim, std::move(params));
   const auto results = co_await connection->run(std::move(batch), until);
   co_return jobs_from(results.at(1), asked, false);
 }

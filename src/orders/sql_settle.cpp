@@ -17,22 +17,6 @@ using queue::Ticket;
 template <class T>
 using Column = std::vector<std::optional<T>>;
 
-std::string_view to_text(RowStatus status) {
-  switch (status) {
-    case RowStatus::pending:
-      return "pending";
-    case RowStatus::sending:
-      return "sending";
-    case RowStatus::succeeded:
-      return "succeeded";
-    case RowStatus::failed:
-      return "failed";
-    case RowStatus::aborted:
-      return "aborted";
-  }
-  return "";
-}
-
 std::optional<std::string> text_or_null(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
@@ -47,17 +31,6 @@ std::optional<std::string> ledger_text(LedgerWrite write) {
       return "failed";
   }
   return std::nullopt;
-}
-
-// A row that no partition takes violates a check that has no name.
-bool lacks_partition(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const pg::Error& error) {
-    return error.is_check_violation() && error.constraint().empty();
-  } catch (...) {
-    return false;
-  }
 }
 
 // As the statements want them: rows are locked in this order.
@@ -121,7 +94,7 @@ Task<std::vector<std::int64_t>> SqlPort::settle_tries(const Held& jobs, Held& di
     failure = std::current_exception();
   }
   if (failure) {
-    if (!lacks_partition(failure)) std::rethrow_exception(failure);
+    if (!pg::lacks_partition(failure)) std::rethrow_exception(failure);
     const auto until = deadline();
     auto* connection = co_await letting_go_.get(until);
     constexpr pg::Statement kEnsure{"ensure_partitions_now", "SELECT orders.ensure_partitions(now())"};
@@ -166,7 +139,7 @@ Task<pg::Result> SqlPort::run_settle(const Held& jobs) {
     const bool writes = verdict.ledger != LedgerWrite::none;
     ids.push_back(job->ticket.id.value);
     claims.push_back(job->ticket.claim.value);
-    statuses.push_back(to_text(verdict.status));
+    statuses.push_back(to_string(verdict.status));
     counted.push_back(verdict.attempts - job->row.attempts);
     codes.push_back(text_or_null(job->error_code));
     messages.push_back(text_or_null(job->error_msg));

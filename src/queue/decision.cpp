@@ -4,6 +4,22 @@
 
 namespace todoke::queue {
 
+std::string_view to_string(RowStatus status) {
+  switch (status) {
+    case RowStatus::pending:
+      return "pending";
+    case RowStatus::sending:
+      return "sending";
+    case RowStatus::succeeded:
+      return "succeeded";
+    case RowStatus::failed:
+      return "failed";
+    case RowStatus::aborted:
+      return "aborted";
+  }
+  return "";
+}
+
 Step next_step(const RowState& row, const Policy& policy, bool can_look_up) {
   switch (row.ledger) {
     case LedgerState::succeeded:

@@ -13,12 +13,14 @@
 
 #include <chrono>
 #include <optional>
+#include <string_view>
 
 #include "queue/retry_table.hpp"
 
 namespace todoke::queue {
 
 enum class RowStatus { pending, sending, succeeded, failed, aborted };
+std::string_view to_string(RowStatus status);
 
 // What the ledger says of the row's key, as it was read with the claim.
 enum class LedgerState {

@@ -68,9 +68,8 @@ class Worker final : public Service {
   Task<void> run() override;
   void stop() override;
 
-  // There may be rows. On the worker's executor; wake_from_anywhere() on any thread.
+  // There may be rows. On the worker's executor.
   void wake() { wake_.set(); }
-  void wake_from_anywhere() { wake_.set_from_anywhere(); }
 
   // While it runs, on its executor.
   void set_concurrency(std::size_t concurrency);

@@ -67,8 +67,10 @@ struct OrdersRig::Parts {
     tracer.enable(true);
     supervisor.add(server, true);
     supervisor.add(listener);
+    const auto halts = std::make_shared<orders::Halts>(main.executor(), pool, *listener, clock);
+    supervisor.add(halts);
     auto api = orders::build_api(
-        {config, clock, main.executor(), pool, *listener, database, registry, *router, "paper"});
+        {config, clock, main.executor(), pool, *listener, database, registry, *router, "paper", halts});
     for (auto& service : api.services) supervisor.add(std::move(service));
     supervisor.add(api.stops_first, true);
     reload = api.reload;
