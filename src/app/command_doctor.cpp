@@ -242,15 +242,15 @@ int run(const Arguments& arguments) {
   check_file_limit(report, config);
   if (database.embedded && config.get(pg::kEmbeddedBinDir).empty()) check_programs(report, config, folder);
   check_log_access(report, config, folder, database.embedded);
-  if (database.embedded && !embedded_is_running(config)) {
-    report.note("database", database.shown + ", not running");
-  } else {
-    try {
+  try {
+    if (database.embedded && !embedded_is_running(config)) {
+      report.note("database", database.shown + ", not running");
+    } else {
       with_database(config,
                     [&](pg::Connection& connection) { return check_database(connection, config, report); });
-    } catch (const std::exception& error) {
-      report.fail("database", error.what());
     }
+  } catch (const std::exception& error) {
+    report.fail("database", error.what());
   }
   check_instances(report, folder);
   report.note("gossip", "not part of this build");

@@ -95,7 +95,10 @@ Task<void> stats(pg::Connection& connection) {
   print(fmt::format("{:<15} {}\n", "in doubt", stats.in_doubt));
   print(fmt::format("{:<15} {}\n", "oldest pending", duration(stats.oldest_pending_seconds)));
   for (const auto& line : stats.workers) print(fmt::format("{:<15} {}\n", "worker", line));
-  if (stats.workers.empty()) print("no worker runs: set outbox.enabled (OUTBOX_ENABLED=true)\n");
+  if (stats.workers.empty()) {
+    print(
+        "no worker runs: a node with the role orders and outbox.enabled (OUTBOX_ENABLED=true) sends them\n");
+  }
   for (const auto& line : stats.halts) print(fmt::format("{:<15} {}\n", "halted", line));
 }
 
@@ -224,7 +227,8 @@ int run(const Arguments& arguments) {
         "orders: say list, show, requeue, release, abort, settle, stats, halt, resume or reconcile");
   }
   if (of_one && words.size() != 2)
-    throw UsageError(fmt::format("orders {}: name one order, by its key or id", verb));
+    throw UsageError(
+        fmt::format("orders {}: name one order, by its key, its id or the hash of its key", verb));
   if (!of_one && words.size() != 1) throw UsageError(fmt::format("orders {} takes no order", verb));
   const auto config = load_config(arguments);
   if (verb == "reconcile") return reconcile_orders(config, arguments);
@@ -259,7 +263,8 @@ const Registration kRegistered(Command{
     .synopsis = "list | show ORDER | requeue ORDER | release ORDER | abort ORDER | settle ORDER --result "
                 "JSON | stats | halt | resume | reconcile --adapter NAME --since TIME",
     .details =
-        "ORDER is an idempotency key or the id of the outbox row.\n\n"
+        "ORDER is an idempotency key, the id of the outbox row, or the beginning of the key's hash as list "
+        "shows it.\n\n"
         "list      the newest orders; keys as hashes (--status, --in-doubt, --limit)\n"
         "show      one order with its tries and its audit; --reveal shows key and content, and is audited\n"
         "requeue   an aborted or waiting order is sent again, with all its attempts\n"

@@ -1,7 +1,10 @@
 #include "app/connection_in_use.hpp"
 
+#include <cerrno>
 #include <exception>
 #include <memory>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <utility>
 
@@ -19,6 +22,22 @@ namespace todoke::app {
 namespace {
 
 constexpr std::chrono::seconds kStatusMax(10);
+constexpr int kPingSeconds = 3;
+
+// Whether a process has the embedded database's socket. One that hangs has it, too.
+bool is_listening(const pg::EmbeddedLayout& layout) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const auto path = fmt::format("{}/.s.PGSQL.{}", layout.sockets, pg::kEmbeddedPort);
+  if (path.size() >= sizeof(address.sun_path)) return false;
+  path.copy(static_cast<char*>(address.sun_path), path.size());
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  // EAGAIN: so many are waiting to be let in that nobody else may wait.
+  const bool is_there =
+      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 || errno == EAGAIN;
+  ::close(fd);
+  return is_there;
+}
 
 Task<void> check_and_work(pg::Connection& connection, std::function<Task<void>(pg::Connection&)> work) {
   check_server_version(connection);
@@ -71,8 +90,15 @@ DatabaseInUse database_in_use(const Config& config) {
 
 bool embedded_is_running(const Config& config) {
   // libpq counts in seconds, and waits for ever by default.
-  const auto ping = PQping((database_in_use(config).url + " connect_timeout=3").c_str());
-  return ping == PQPING_OK || ping == PQPING_REJECT;
+  const auto database = database_in_use(config);
+  const auto ping = PQping(fmt::format("{} connect_timeout={}", database.url, kPingSeconds).c_str());
+  if (ping == PQPING_OK || ping == PQPING_REJECT) return true;
+  if (is_listening(pg::embedded_layout(data_folder(config), geteuid()))) {
+    throw UserError(
+        fmt::format("{} runs and gives no answer within {} s: it hangs, or the machine is overloaded",
+                    database.shown, kPingSeconds));
+  }
+  return false;
 }
 
 void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {

@@ -18,7 +18,8 @@ struct DatabaseInUse {
 
 DatabaseInUse database_in_use(const Config& config);
 
-// Whether something answers on the embedded database's socket.
+// Whether something answers on the embedded database's socket. Throws UserError when a server has it that
+// gives no answer.
 bool embedded_is_running(const Config& config);
 
 // Connects, starting the embedded server for as long as `work` runs when it is not running already, and calls

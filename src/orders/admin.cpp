@@ -32,7 +32,9 @@ Task<Expected<Locked>> lock(pg::Connection& connection, const Change& change, De
   co_await connection.query(sql::kActAs, std::move(act), deadline);
   pg::Params params(change.id, std::chrono::duration<double>(change.lease).count());
   const auto rows = co_await connection.query(sql::kLockOrder, std::move(params), deadline);
-  if (rows.empty()) co_return refuse(fmt::format("there is no order {} in the outbox", change.id));
+  if (rows.empty())
+    co_return refuse(
+        fmt::format("order {} is over and archived: nothing can be changed any more", change.id));
   const auto row = rows.one();
   Locked locked;
   locked.key = row.get<std::string>(0);

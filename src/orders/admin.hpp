@@ -33,8 +33,8 @@ struct ListFilter {
 };
 Task<std::vector<OrderLine>> list_orders(pg::Connection& connection, ListFilter filter, Deadline deadline);
 
-// The id of an order by its key or its id.
-Task<Expected<std::int64_t>> find_order(pg::Connection& connection, std::string key_or_id, Deadline deadline);
+// The id of an order by its key, its id, or twelve digits or more of its key's hash; archived ones, too.
+Task<Expected<std::int64_t>> find_order(pg::Connection& connection, std::string which, Deadline deadline);
 
 // Name and value of what is known of an order, its tries and its audit, as lines. `reveal` shows key and
 // content, and is audited.

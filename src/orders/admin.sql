@@ -12,21 +12,41 @@ SELECT o.id, orders.key_hash(o.idempotency_key) AS key_hash, o.status, o.attempt
 FROM orders.outbox_orders o
 WHERE ($1::text IS NULL OR o.status = $1) AND (NOT $2 OR o.in_doubt) ORDER BY o.id DESC LIMIT $3;
 
--- By key or, where $1 is a number, by id.
+-- By key or, where $1 is a number, by id; the outbox before the archive, and there the newest.
 -- name: admin_find
-SELECT o.id FROM orders.outbox_orders o
-WHERE o.idempotency_key = $1 OR o.id = CASE WHEN $1 ~ '^[0-9]{1,18}$' THEN $1::bigint END
-ORDER BY o.idempotency_key = $1 DESC LIMIT 1;
+SELECT f.id FROM (
+  SELECT o.id, 1 AS place, o.idempotency_key = $1 AS is_key FROM orders.outbox_orders o
+  WHERE o.idempotency_key = $1 OR o.id = CASE WHEN $1 ~ '^[0-9]{1,18}$' THEN $1::bigint END
+  UNION ALL
+  SELECT a.id, 2, a.idempotency_key = $1 FROM orders.outbox_orders_archive a
+  WHERE a.idempotency_key = $1 OR a.id = CASE WHEN $1 ~ '^[0-9]{1,18}$' THEN $1::bigint END) f
+ORDER BY f.is_key DESC, f.place, f.id DESC LIMIT 1;
 
+-- By the beginning of the key's hash. Reads the whole outbox: a second or two for a million orders.
+-- name: admin_find_hash
+SELECT o.id FROM orders.outbox_orders o WHERE starts_with(orders.key_hash(o.idempotency_key), $1) LIMIT 2;
+
+-- An order of the outbox or of the archive.
 -- name: admin_show
 SELECT o.id, o.idempotency_key, orders.key_hash(o.idempotency_key) AS key_hash, o.status, o.attempts, o.claim_no,
   o.in_doubt, coalesce(o.last_error_code, '') AS code, coalesce(o.last_error_msg, '') AS message,
   coalesce(o.locked_by, '') AS locked_by, coalesce(o.locked_at::text, '') AS locked_at, o.created_at::text AS created_at,
-  o.updated_at::text AS updated_at, coalesce(o.next_run_at::text, '') AS next_run_at, o.request_digest,
+  o.updated_at::text AS updated_at, coalesce(o.next_run_at::text, '') AS next_run_at,
+  coalesce(o.archived_at::text, '') AS archived_at, o.request_digest,
   o.order_request_json::text AS document, coalesce(l.status, '(none)') AS ledger_status,
   coalesce(l.http_status::text, '') AS http_status, coalesce(l.response_payload_json::text, '') AS result,
   coalesce(l.expires_at::text, '') AS expires_at
-FROM orders.outbox_orders o LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = o.idempotency_key WHERE o.id = $1;
+FROM (
+    SELECT id, idempotency_key, status, attempts, claim_no, in_doubt, last_error_code, last_error_msg, locked_by, locked_at,
+      created_at, updated_at, next_run_at, NULL::timestamptz AS archived_at, request_digest, order_request_json
+    FROM orders.outbox_orders WHERE id = $1
+    UNION ALL
+    SELECT id, idempotency_key, status, attempts, claim_no, in_doubt, last_error_code, last_error_msg, NULL, NULL,
+      created_at, updated_at, NULL, archived_at, request_digest, order_request_json
+    FROM orders.outbox_orders_archive WHERE id = $1) o
+  LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = o.idempotency_key
+    AND (o.archived_at IS NULL OR l.request_digest = o.request_digest)
+LIMIT 1;
 
 -- name: admin_tries
 SELECT claim_no, began_at::text, ended_at::text, outcome, adapter, coalesce(broker_ref, ''), worker, fenced
@@ -77,6 +97,9 @@ ON CONFLICT (idempotency_key) DO UPDATE SET status = excluded.status, http_statu
 INSERT INTO orders.audit (actor, action, key_hash, outbox_id, before, after, reason)
 SELECT $1, $2, orders.key_hash(o.idempotency_key), o.id, $4::text::jsonb, orders.audited(o), $5
 FROM orders.outbox_orders o WHERE o.id = $3;
+
+-- name: audit_reveal
+INSERT INTO orders.audit (actor, action, key_hash, outbox_id) VALUES ($1, 'reveal', $2, $3);
 
 -- name: audit_action
 INSERT INTO orders.audit (actor, action, after, reason) VALUES ($1, $2, $3::text::jsonb, $4);

@@ -15,6 +15,12 @@ constexpr std::int64_t kLinesMax = 1'000;
 constexpr double kWorkerGoneAfterSeconds = 15;
 constexpr std::string_view kMasked = "******** (--reveal shows it)";
 
+// The beginning of a key's hash, as long as it is shown in lists or longer.
+bool is_hash(std::string_view text) {
+  constexpr std::size_t kShown = 12;
+  return text.size() >= kShown && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace
 
 Task<std::vector<OrderLine>> list_orders(pg::Connection& connection, ListFilter filter, Deadline deadline) {
@@ -29,15 +35,16 @@ Task<std::vector<OrderLine>> list_orders(pg::Connection& connection, ListFilter 
   co_return lines;
 }
 
-Task<Expected<std::int64_t>> find_order(pg::Connection& connection, std::string key_or_id,
-                                        Deadline deadline) {
-  pg::Params params(key_or_id);
-  const auto rows = co_await connection.query(sql::kAdminFind, std::move(params), deadline);
-  if (rows.empty()) {
-    co_return refuse(
-        "there is no such order in the outbox (finished ones go to orders.outbox_orders_archive)");
+Task<Expected<std::int64_t>> find_order(pg::Connection& connection, std::string which, Deadline deadline) {
+  pg::Params params(which);
+  const auto named = co_await connection.query(sql::kAdminFind, params, deadline);
+  if (!named.empty()) co_return named.one().get<std::int64_t>(0);
+  if (is_hash(which)) {
+    const auto hashed = co_await connection.query(sql::kAdminFindHash, std::move(params), deadline);
+    if (hashed.size() > 1) co_return refuse("several orders have a key with such a hash: say more of it");
+    if (!hashed.empty()) co_return hashed.one().get<std::int64_t>(0);
   }
-  co_return rows.one().get<std::int64_t>(0);
+  co_return refuse("there is no such order, neither in the outbox nor in the archive");
 }
 
 Task<OrderDetails> show_order(pg::Connection& connection, std::int64_t id, bool reveal, std::string actor,
@@ -57,7 +64,7 @@ Task<OrderDetails> show_order(pg::Connection& connection, std::int64_t id, bool 
   add("claim_no", std::to_string(row.get<std::int64_t>("claim_no")));
   add("in_doubt", row.get<bool>("in_doubt") ? "yes" : "no");
   for (const auto* name : {"code", "message", "locked_by", "locked_at", "created_at", "updated_at",
-                           "next_run_at", "request_digest"}) {
+                           "next_run_at", "archived_at", "request_digest"}) {
     add(name, row.get<std::string>(name));
   }
   add("order", reveal ? row.get<std::string>("document") : std::string(kMasked));
@@ -80,8 +87,8 @@ Task<OrderDetails> show_order(pg::Connection& connection, std::int64_t id, bool 
                                         a.get<std::string>(2), a.get<std::string>(3)));
   }
   if (reveal) {
-    pg::Params audited(actor, "reveal", id, std::optional<std::string>(), std::optional<std::string>());
-    co_await connection.query(sql::kAuditChange, std::move(audited), deadline);
+    pg::Params audited(actor, row.get<std::string>("key_hash"), id);
+    co_await connection.query(sql::kAuditReveal, std::move(audited), deadline);
   }
   co_await transaction.commit(deadline);
   co_return details;

@@ -123,7 +123,9 @@ Task<Answer> Api::take(net::Request& request) {
   const auto order = parse_order(request.body);
   if (!order) co_return refused(422, "VALIDATION_ERROR", order.error());
   if (request.headers.joined("Idempotency-Key") != order->idempotency_key) {
-    const BadField why{"idempotency_key", "must equal the header Idempotency-Key"};
+    const BadField why{"idempotency_key", request.headers.has("Idempotency-Key")
+                                              ? "must equal the header Idempotency-Key"
+                                              : "must be sent as the header Idempotency-Key, too"};
     co_return refused(422, "IDEMPOTENCY_MISMATCH", why);
   }
   Offer offer{order->idempotency_key, request_digest(*order), stored_json(*order), trace_of(*order, request)};
@@ -146,10 +148,13 @@ std::optional<Answer> Api::refusal_of_new(const Order& order) {
     return refused_for(kHaltRetryAfter, 503, "HALTED", "orders are halted; nothing was accepted");
   }
   if (doubt->has_too_much()) {
-    return refused(422, "LIMIT_EXCEEDED", BadField{"limits.in_doubt_max", "open orders are in doubt"});
+    return refused(422, "LIMIT_EXCEEDED", BadField{"orders.limits.in_doubt_max", "open orders are in doubt"});
   }
   if (!per_second_.take("").allowed) {
-    return refused(422, "LIMIT_EXCEEDED", BadField{"limits.per_second", "orders were taken in this second"});
+    auto answer = refused(422, "LIMIT_EXCEEDED",
+                          BadField{"orders.limits.per_second", "orders were taken in this second"});
+    answer.response.headers.set("Retry-After", "1");
+    return answer;
   }
   return std::nullopt;
 }

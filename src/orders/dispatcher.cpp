@@ -64,6 +64,7 @@ SqlPortOptions port_options(const Config& config, std::string worker, const Brok
   options.adapter = config.get(keys::kAdapter);
   options.attempts_max = static_cast<int>(config.get(keys::kMaxAttempts));
   options.in_order = config.get(keys::kSerializeBy) == "instrument";
+  options.history_months = config.get(keys::kHistoryMonths);
   return options;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "orders/canonical.hpp"
+#include "orders/history.hpp"
 #include "orders/retention_sql.hpp"
 #include "orders/worker_sql.hpp"
 #include "pg/error.hpp"
@@ -182,6 +183,10 @@ Task<bool> SqlPort::archive() {
   if (clock_.steady() - partitions_at_ > kPartitionsEvery) co_await ensure_partitions();
   const auto until = deadline();
   auto* connection = co_await house_.get(until);
+  if (options_.history_months > 0 && (!history_at_ || clock_.steady() - *history_at_ > kPartitionsEvery)) {
+    co_await drop_history(*connection, options_.history_months, metrics_.history_dropped, until);
+    history_at_ = clock_.steady();
+  }
   pg::Params page(archive_after_, kPageRows, seconds(options_.keep_succeeded),
                   seconds(options_.keep_aborted));
   const auto archived = co_await connection->query(sql::kArchiveOrders, std::move(page), until);

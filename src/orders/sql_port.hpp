@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct SqlPortOptions {
   std::chrono::seconds keep_succeeded{24 * 3600};
   std::chrono::seconds keep_aborted{7 * 24 * 3600};
   std::chrono::seconds keep_ledger{48 * 3600};
+  std::int64_t history_months = 0;  // of the journal and the archive; 0: for ever
 };
 
 class SqlPort final : public queue::Port {
@@ -71,7 +73,8 @@ class SqlPort final : public queue::Port {
   std::int64_t archive_after_ = 0;  // where the pass over the outbox stands
   SystemTime purge_after_{};        // where the pass over the ledger stands
   std::string purge_after_key_;
-  SteadyTime partitions_at_{};
+  SteadyTime partitions_at_{};            // when they were made last
+  std::optional<SteadyTime> history_at_;  // when old ones were dropped last
 };
 
 }  // namespace todoke::orders

@@ -187,6 +187,16 @@ inline constexpr Key<std::string> kSerializeBy{{
         "is settled, whichever worker has it.",
     .choices = "none|instrument",
 }};
+inline constexpr Key<std::int64_t> kHistoryMonths{{
+    .name = "orders.history_months",
+    .type = KeyType::integer,
+    .fallback = "0",
+    .meaning =
+        "Whole months that the journal of tries and the archive of finished orders are kept; older ones "
+        "are dropped, with what the paper broker's book has of that time. 0: for ever.",
+    .min = 0,
+    .max = 1'200,
+}};
 inline constexpr Key<std::chrono::milliseconds> kMaxAgeIoc{{
     .name = "orders.max_age_sec.ioc",
     .type = KeyType::duration,

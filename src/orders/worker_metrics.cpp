@@ -50,6 +50,8 @@ OrderMetrics::OrderMetrics(metrics::Registry& registry, int attempts_max, const 
       aborted_in_doubt(registry.counter("outbox_aborted_in_doubt_total",
                                         "Orders aborted although the broker may have them.")),
       archived(registry.counter("outbox_archived_total", "Finished orders moved to the archive.")),
+      history_dropped(registry.counter("outbox_history_dropped_total",
+                                       "Months of the journal or the archive that were dropped.")),
       claim_ms(latency(registry).with({"claim"})),
       send_ms(latency(registry).with({"send"})),
       commit_ms(latency(registry).with({"commit"})),

@@ -22,6 +22,7 @@ struct OrderMetrics {
   metrics::Counter& fenced;
   metrics::Counter& aborted_in_doubt;
   metrics::Counter& archived;
+  metrics::Counter& history_dropped;
   metrics::Histogram& claim_ms;  // outbox_latency_ms{phase}
   metrics::Histogram& send_ms;
   metrics::Histogram& commit_ms;

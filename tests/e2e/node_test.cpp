@@ -122,6 +122,20 @@ TEST_F(Node, AKilledPostmasterComesBackByItself) {
               HasSubstr("todoke_service_restarts_total{service=\"postgres\"} 1"));
 }
 
+TEST_F(Node, ADatabaseThatHangsIsNotTakenForOneThatDoesNotRun) {
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  const auto postmaster = postmaster_of(folder.path());
+  ASSERT_EQ(kill(postmaster, SIGSTOP), 0);
+  const auto halt = run_command({todoke_binary(), "orders", "halt", "--data_dir", folder.path().string()});
+  const auto doctor = run_command({todoke_binary(), "doctor", "--data_dir", folder.path().string()});
+  ASSERT_EQ(kill(postmaster, SIGCONT), 0);
+  EXPECT_EQ(halt.code, 1);
+  EXPECT_THAT(halt.err, HasSubstr("runs and gives no answer"));
+  EXPECT_EQ(doctor.code, 1);
+  EXPECT_THAT(doctor.out, HasSubstr("gives no answer"));
+}
+
 TEST_F(Node, AKilledBackendIsNoConcernOfTheNode) {
   TodokeUp node(folder.path());
   node.wait_ready();

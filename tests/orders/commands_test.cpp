@@ -106,6 +106,26 @@ TEST_F(OrderCommands, ContentIsMaskedUnlessItIsRevealedWhichIsAudited) {
   EXPECT_EQ(actions(), "reveal");
 }
 
+TEST_F(OrderCommands, AnOrderIsFoundByTheHashThatAListShowsAndInTheArchive) {
+  accept("hashed-key");
+  const auto id = of("hashed-key", "id");
+  const auto shown = value("SELECT left(orders.key_hash('hashed-key'), 12)");
+  EXPECT_THAT(done({"list"}), HasSubstr(shown));
+  EXPECT_THAT(done({"show", shown}), HasSubstr("id              " + id + "\n"));
+  EXPECT_THAT(refused({"show", "ffffffffffff"}), HasSubstr("no such order"));
+  done({"abort", shown});
+  run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET created_at = now() - interval '9 days',"
+      " updated_at = now() - interval '8 days'; RESET orders.actor");
+  const auto running = node();
+  await("SELECT count(*) FROM orders.outbox_orders_archive", "1");
+  for (const auto& which : {std::string("hashed-key"), id}) {
+    EXPECT_THAT(done({"show", which, "--reveal"}), AllOf(HasSubstr("archived_at"), HasSubstr("hashed-key")))
+        << which;
+  }
+  EXPECT_EQ(value("SELECT count(*) FROM orders.audit WHERE action = 'reveal' AND outbox_id = " + id), "2");
+  EXPECT_THAT(refused({"requeue", id}), HasSubstr("archived"));
+}
+
 TEST_F(OrderCommands, AHaltStopsAWorkerAndAResumeLetsItGoOn) {
   done({"halt", "--instrument", "BTC-USD", "--reason", "news"});
   EXPECT_THAT(done({"stats"}), HasSubstr("instrument BTC-USD"));

@@ -242,5 +242,38 @@ TEST_F(OrdersTest, FinishedOrdersGoToTheArchiveAndTheirKeysCanComeAgain) {
   accept("archive-key");
 }
 
+TEST_F(OrdersTest, HistoryIsKeptForItsMonthsAndWhatIsBeingReadWaits) {
+  run("CREATE TABLE orders.sends_2020_01 PARTITION OF orders.sends FOR VALUES FROM ('2020-01-01') TO "
+      "('2020-02-01');"
+      "CREATE TABLE orders.outbox_orders_archive_2020_02 PARTITION OF orders.outbox_orders_archive"
+      " FOR VALUES FROM ('2020-02-01') TO ('2020-03-01')");
+  const auto months = [this] {
+    return value(
+        "SELECT count(*) FROM pg_inherits JOIN pg_class ON oid = inhrelid"
+        " WHERE relkind = 'r' AND relname LIKE '%\\_2020\\_%'");
+  };
+  const auto everything = node();
+  accept("kept-key");
+  await_status("kept-key", "succeeded");
+  everything->stop();
+  EXPECT_EQ(months(), "2");
+
+  Database reader(test_database.url());
+  reader.run("BEGIN; SELECT count(*) FROM orders.outbox_orders_archive");
+  const auto a_year = node({"TODOKE_ORDERS_HISTORY_MONTHS=12"});
+  a_year->process().wait_for_output("old history was not dropped");
+  a_year->wait_for_metric("outbox_history_dropped_total", 1);
+  accept("next-key");
+  await_status("next-key", "succeeded");
+  a_year->stop();
+  EXPECT_EQ(months(), "1");
+  EXPECT_EQ(value("SELECT count(*) FROM orders.sends"), "2");
+
+  reader.run("COMMIT");
+  const auto again = node({"TODOKE_ORDERS_HISTORY_MONTHS=12"});
+  again->wait_for_metric("outbox_history_dropped_total", 1);
+  EXPECT_EQ(months(), "0");
+}
+
 }  // namespace
 }  // namespace todoke::test

@@ -233,7 +233,8 @@ TEST(OrderPost, BoundsOrdersInASecondButRepeatsAnswers) {
     return refused.status == 422;
   }));
   EXPECT_EQ(code(refused), "422 LIMIT_EXCEEDED");
-  EXPECT_EQ(member(refused.body, "details.field"), "limits.per_second");
+  EXPECT_EQ(member(refused.body, "details.field"), "orders.limits.per_second");
+  EXPECT_EQ(refused.header("Retry-After"), "1");
   EXPECT_EQ(rig.post("key-0001").status, 200);
 }
 
@@ -246,7 +247,7 @@ TEST(OrderPost, TakesNothingWhileTooManyOrdersAreInDoubt) {
     refused = rig.post(fmt::format("key-1{:03}", i++));
     return refused.status == 422;
   }));
-  EXPECT_EQ(member(refused.body, "details.field"), "limits.in_doubt_max");
+  EXPECT_EQ(member(refused.body, "details.field"), "orders.limits.in_doubt_max");
   EXPECT_EQ(rig.post("key-0001").status, 200);
   rig.sql("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET status = 'aborted' WHERE in_doubt");
   EXPECT_TRUE(await([&] { return rig.post("key-0002").status == 201; }));
