@@ -186,7 +186,8 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
   built.services.push_back(
       std::make_shared<OrderMonitor>(parts.executor, std::move(own), parts.pool, parts.health, metrics));
   if (has_worker) {
-    built.stops_within = parts.config.get(keys::kBrokerTimeout);
+    // A send that the broker calls a duplicate is looked up then.
+    built.stops_within = 2 * parts.config.get(keys::kBrokerTimeout);
     std::shared_ptr<FixLink> fix;
     if (adapter == "fix") {
       // Before the worker, and so stopped after it: what is under way gets its answer.

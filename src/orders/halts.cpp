@@ -71,9 +71,12 @@ Task<void> Halts::run() {
 }
 
 Task<HaltList> Halts::current() {
+  const auto failures = failures_;
   while (is_stale() && is_reading_) {
     read_ended_.reset();
     co_await read_ended_.wait();
+    // What failed for one has failed for all who waited for it.
+    if (failures_ != failures) std::rethrow_exception(failure_);
   }
   if (is_stale()) co_await read();
   co_return known();
@@ -95,6 +98,16 @@ Task<void> Halts::read() {
     Halts& halts;
   };
   const Reading reading(*this);
+  try {
+    co_await read_now();
+  } catch (...) {
+    failure_ = std::current_exception();
+    ++failures_;
+    throw;
+  }
+}
+
+Task<void> Halts::read_now() {
   const auto asked = clock_.steady();
   const auto deadline = Deadline::after(kReadMax);
   const auto lease = co_await pool_.acquire(deadline);

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,6 +54,7 @@ class Halts final : public Service {
 
  private:
   Task<void> read();
+  Task<void> read_now();
   [[nodiscard]] bool is_stale() const;
 
   pg::Pool& pool_;
@@ -61,6 +64,8 @@ class Halts final : public Service {
   SteadyTime read_at_{};
   bool was_read_ = false;
   bool is_reading_ = false;  // one asks for all who find it stale
+  std::uint64_t failures_ = 0;
+  std::exception_ptr failure_;  // the last one
   Signal read_ended_;
   bool stop_asked_ = false;
   Signal wake_;

@@ -7,6 +7,7 @@
 #include "orders/exec_result_json.hpp"
 #include "orders/order_parse.hpp"
 #include "orders/reasons.hpp"
+#include "orders/timestamp.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -16,10 +17,6 @@ using queue::Reach;
 using queue::RowStatus;
 using queue::Step;
 using Ended = queue::Handler::Ended;
-
-std::int64_t millis_between(SystemTime from, SystemTime to) {
-  return std::max<std::int64_t>(0, std::chrono::duration_cast<Millis>(to - from).count());
-}
 
 }  // namespace
 
@@ -243,7 +240,6 @@ void OrderHandler::conclude(queue::Job& base, bool counts) {
     job.result_digest = result_digest(job.result);
     job.http_status = http_status_of(job.result.reason_code);
   }
-  log_end(job);
 }
 
 void OrderHandler::complete_result(OrderJob& job) const {
@@ -270,19 +266,6 @@ void OrderHandler::complete_result(OrderJob& job) const {
   if (job.tried) result.latency_ms.broker_rtt = millis_between(job.tried->began_at, job.tried->ended_at);
   const auto since = std::chrono::duration_cast<SystemTime::duration>(clock_.steady() - job.claimed_steady);
   result.latency_ms.total = millis_between(job.created_at, job.claimed_at + since);
-}
-
-void OrderHandler::log_end(const OrderJob& job) const {
-  const auto level = job.verdict.status == RowStatus::succeeded ? log::Level::debug : log::Level::info;
-  log::write(level, "orders", "order settled",
-             {{"idempotency_key", job.key_hash},
-              {"outbox_id", job.ticket.id.value},
-              {"status", to_string(job.verdict.status)},
-              {"attempts", job.verdict.attempts},
-              {"reason_code", job.error_code},
-              {"adapter", adapter_.name()},
-              {"in_doubt", job.verdict.in_doubt},
-              {"latency_ms", job.tried ? millis_between(job.tried->began_at, job.tried->ended_at) : 0}});
 }
 
 }  // namespace todoke::orders

@@ -51,7 +51,6 @@ class OrderHandler final : public queue::Handler {
   [[nodiscard]] bool is_too_old(const OrderJob& job) const;
   [[nodiscard]] SendRequest request(const OrderJob& job) const;
   void complete_result(OrderJob& job) const;
-  void log_end(const OrderJob& job) const;
 
   HandlerOptions options_;
   BrokerAdapter& adapter_;

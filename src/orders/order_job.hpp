@@ -39,6 +39,7 @@ struct OrderJob : queue::Job {
   std::string error_code;
   std::string error_msg;
   std::optional<TryRecord> tried;
+  bool is_journaled = false;  // `tried` is in the journal
 
   // After conclude().
   queue::Verdict verdict;

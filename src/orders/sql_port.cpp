@@ -6,6 +6,7 @@
 #include "orders/canonical.hpp"
 #include "orders/history.hpp"
 #include "orders/retention_sql.hpp"
+#include "orders/tickets.hpp"
 #include "orders/worker_sql.hpp"
 #include "pg/error.hpp"
 
@@ -30,19 +31,6 @@ LedgerState ledger_state(const std::optional<std::string>& status, const std::op
   if (*status == "failed") return LedgerState::failed;
   return LedgerState::open;
 }
-
-// Two arrays for the statements that take tickets, in the order of ids: rows are locked in it.
-struct TicketArrays {
-  explicit TicketArrays(std::vector<Ticket> tickets) {
-    std::sort(tickets.begin(), tickets.end());
-    for (const auto& ticket : tickets) {
-      ids.push_back(ticket.id.value);
-      claims.push_back(ticket.claim.value);
-    }
-  }
-  std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> claims;
-};
 
 }  // namespace
 
@@ -119,13 +107,15 @@ Task<queue::Jobs> SqlPort::claim(std::size_t most) {
   co_return jobs_from(results.at(1), asked, false);
 }
 
-Task<queue::Jobs> SqlPort::take_over(std::chrono::milliseconds lease, std::size_t most) {
+Task<queue::Jobs> SqlPort::take_over(std::chrono::milliseconds lease, std::size_t most,
+                                     const std::vector<Ticket>& held) {
   if (!options_.may_take()) co_return queue::Jobs{};
   const auto until = deadline();
   auto* connection = co_await taking_.get(until);
   const auto asked = clock_.steady();
+  const TicketArrays own(held);
   pg::Params params(static_cast<std::int64_t>(most), options_.worker, seconds(lease),
-                    static_cast<std::int32_t>(options_.attempts_max), options_.adapter);
+                    static_cast<std::int32_t>(options_.attempts_max), options_.adapter, own.ids);
   const auto rows = co_await connection->query(sql::kTakeOver, std::move(params), until);
   co_return jobs_from(rows, asked, true);
 }
@@ -136,16 +126,6 @@ Task<void> SqlPort::give_back_unknown(const std::vector<Ticket>& held) {
   const TicketArrays tickets(held);
   pg::Params params(options_.worker, tickets.ids);
   co_await connection->query(sql::kGiveBackUnknown, std::move(params), until);
-}
-
-Task<void> SqlPort::give_back(const queue::Jobs& jobs) {
-  const auto until = deadline();
-  auto* connection = co_await letting_go_.get(until);
-  std::vector<Ticket> tickets;
-  for (const auto& job : jobs) tickets.push_back(job->ticket);
-  const TicketArrays arrays(std::move(tickets));
-  pg::Params params(options_.worker, arrays.ids, arrays.claims);
-  co_await connection->query(sql::kGiveBack, std::move(params), until);
 }
 
 Task<void> SqlPort::refund(const std::map<queue::JobId, int>& tries) {
@@ -161,15 +141,28 @@ Task<void> SqlPort::refund(const std::map<queue::JobId, int>& tries) {
   co_await connection->query(sql::kRefund, std::move(params), until);
 }
 
-Task<std::vector<Ticket>> SqlPort::heartbeat(const std::vector<Ticket>& tickets) {
+Task<std::vector<queue::Kept>> SqlPort::heartbeat(const std::vector<Ticket>& tickets) {
   const auto until = deadline();
   auto* connection = co_await keeping_.get(until);
   const TicketArrays arrays(tickets);
   pg::Params params(options_.worker, arrays.ids, arrays.claims);
   const auto rows = co_await connection->query(sql::kHeartbeat, std::move(params), until);
-  std::vector<Ticket> kept;
-  for (const auto& row : rows) kept.push_back({{row.get<std::int64_t>(0)}, {row.get<std::int64_t>(1)}});
+  const auto renewed = tickets_of(rows);
+  std::vector<queue::Kept> kept;
+  for (const auto& ticket : renewed) kept.push_back({ticket, true});
+  const auto locked = co_await still_held(keeping_, without(sorted(tickets), renewed));
+  for (const auto& ticket : locked) kept.push_back({ticket, false});
   co_return kept;
+}
+
+Task<Tickets> SqlPort::still_held(DbLink& link, Tickets tickets) {
+  if (tickets.empty()) co_return tickets;
+  const auto until = deadline();
+  auto* connection = co_await link.get(until);
+  const TicketArrays arrays(std::move(tickets));
+  pg::Params params(options_.worker, arrays.ids, arrays.claims);
+  const auto rows = co_await connection->query(sql::kStillHeld, std::move(params), until);
+  co_return tickets_of(rows);
 }
 
 Task<void> SqlPort::ensure_partitions() {

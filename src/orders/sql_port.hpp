@@ -12,6 +12,7 @@
 #include "orders/db_link.hpp"
 #include "orders/halts.hpp"
 #include "orders/order_job.hpp"
+#include "orders/tickets.hpp"
 #include "orders/worker_metrics.hpp"
 #include "queue/port.hpp"
 
@@ -39,28 +40,36 @@ class SqlPort final : public queue::Port {
 
   Task<std::size_t> promote_due(std::size_t most) override;
   Task<queue::Jobs> claim(std::size_t most) override;
-  Task<queue::Jobs> take_over(std::chrono::milliseconds lease, std::size_t most) override;
+  Task<queue::Jobs> take_over(std::chrono::milliseconds lease, std::size_t most,
+                              const std::vector<queue::Ticket>& held) override;
   Task<void> give_back_unknown(const std::vector<queue::Ticket>& held) override;
-  Task<std::vector<queue::Ticket>> settle(const queue::Jobs& jobs) override;
-  Task<void> give_back(const queue::Jobs& jobs) override;
+  Task<queue::LetGo> settle(const queue::Jobs& jobs) override;
+  Task<queue::LetGo> give_back(const queue::Jobs& jobs) override;
   Task<void> refund(const std::map<queue::JobId, int>& tries) override;
-  Task<std::vector<queue::Ticket>> heartbeat(const std::vector<queue::Ticket>& tickets) override;
+  Task<std::vector<queue::Kept>> heartbeat(const std::vector<queue::Ticket>& tickets) override;
   Task<bool> archive() override;
 
   Task<void> ensure_partitions();
   void close();
 
  private:
-  using Held = std::vector<OrderJob*>;
+  using Held = std::vector<OrderJob*>;  // in the order of tickets
 
   [[nodiscard]] Deadline deadline() const { return Deadline::after(options_.statement_max); }
   [[nodiscard]] queue::Jobs jobs_from(const pg::Result& rows, SteadyTime asked, bool lapsed) const;
-  // Those that were held; `diverted` gets those of them whose ledger has the last word.
-  Task<std::vector<std::int64_t>> settle_tries(const Held& jobs, Held& diverted);
+
+  // Each leaves in `jobs` those that it could not let go: not ours any more, locked by somebody else, or to
+  // be settled in another way. `diverted` gets those whose ledger has the last word.
+  Task<void> settle_tries(Held& jobs, Held& diverted);
+  Task<void> follow_ledger(Held& jobs);
+  Task<void> give_back_rows(Held& jobs);
   Task<pg::Result> run_settle(const Held& jobs);
-  Task<void> follow_ledger(const Held& jobs);
-  Task<std::vector<queue::Ticket>> journal_fenced(const Held& jobs);
-  void count(const OrderJob& job);
+  // Those that are ours still.
+  Task<Tickets> still_held(DbLink& link, Tickets tickets);
+  // The tickets of those that were fenced.
+  Task<Tickets> journal_fenced(const Held& jobs);
+  void tell_settled(const OrderJob& job);
+  void tell_followed(const OrderJob& job, const pg::Row& row);
 
   SqlPortOptions options_;
   const Halts& halts_;

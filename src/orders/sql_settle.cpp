@@ -4,13 +4,16 @@
 
 #include "base/log.hpp"
 #include "orders/sql_port.hpp"
+#include "orders/timestamp.hpp"
 #include "orders/worker_sql.hpp"
 #include "pg/error.hpp"
 
 namespace todoke::orders {
 namespace {
 
+using queue::LedgerState;
 using queue::LedgerWrite;
+using queue::LetGo;
 using queue::RowStatus;
 using queue::Ticket;
 
@@ -33,9 +36,32 @@ std::optional<std::string> ledger_text(LedgerWrite write) {
   return std::nullopt;
 }
 
-// As the statements want them: rows are locked in this order.
-void sort_by_id(std::vector<OrderJob*>& jobs) {
+Tickets tickets(const std::vector<OrderJob*>& jobs) {
+  Tickets tickets;
+  for (const auto* job : jobs) tickets.push_back(job->ticket);
+  return tickets;
+}
+
+void sort_by_ticket(std::vector<OrderJob*>& jobs) {
   std::sort(jobs.begin(), jobs.end(), [](const auto* a, const auto* b) { return a->ticket < b->ticket; });
+}
+
+// The ledger has changed since it was read: the row follows it no more, or it is not where it was to be
+// written. Settled as what it is now in the next round.
+void read_anew(OrderJob& job) {
+  if (job.follows_ledger) {
+    job.follows_ledger = false;
+    job.verdict = {RowStatus::failed, job.row.attempts, job.row.in_doubt, std::chrono::milliseconds(0),
+                   LedgerWrite::none};
+  } else {
+    const bool was_missing = job.row.ledger == LedgerState::missing;
+    job.row.ledger = was_missing ? LedgerState::open : LedgerState::missing;
+  }
+}
+
+// How long the broker took.
+std::int64_t sending_ms(const OrderJob& job) {
+  return job.tried ? millis_between(job.tried->began_at, job.tried->ended_at) : 0;
 }
 
 // The journal's columns.
@@ -46,7 +72,10 @@ struct JournalColumns {
   Column<std::string> outcomes;
   Column<std::string> refs;
 
-  void add(const std::optional<TryRecord>& tried) {
+  static inline const std::optional<TryRecord> kNone;
+
+  void add(const OrderJob& job) {
+    const auto& tried = job.is_journaled ? kNone : job.tried;
     broker_ids.push_back(tried ? std::optional(tried->broker_id) : std::nullopt);
     began.push_back(tried ? std::optional(tried->began_at) : std::nullopt);
     ended.push_back(tried ? std::optional(tried->ended_at) : std::nullopt);
@@ -57,35 +86,55 @@ struct JournalColumns {
 
 }  // namespace
 
-Task<std::vector<Ticket>> SqlPort::settle(const queue::Jobs& jobs) {
+Task<LetGo> SqlPort::settle(const queue::Jobs& jobs) {
   Held tries;
   Held following;
   for (const auto& job : jobs) {
     auto* order = static_cast<OrderJob*>(job.get());
     (order->follows_ledger ? following : tries).push_back(order);
   }
-  sort_by_id(tries);
-  Held not_held;
-  if (!tries.empty()) {
-    auto held = co_await settle_tries(tries, following);
-    std::sort(held.begin(), held.end());
-    for (auto* job : tries) {
-      if (std::binary_search(held.begin(), held.end(), job->ticket.id.value)) {
-        // A settling that is repeated must not find what is done.
-        if (std::find(following.begin(), following.end(), job) == following.end()) count(*job);
-      } else {
-        not_held.push_back(job);
-      }
-    }
-  }
-  sort_by_id(following);
+  LetGo outcome;
+  if (!tries.empty()) co_await settle_tries(tries, following);
   if (!following.empty()) co_await follow_ledger(following);
   options_.on_settled();
-  if (not_held.empty()) co_return std::vector<Ticket>{};
-  co_return co_await journal_fenced(not_held);
+  auto left = tickets(tries);
+  for (const auto* job : following) left.push_back(job->ticket);
+  outcome.locked = co_await still_held(letting_go_, std::move(left));
+  std::erase_if(tries, [&](const OrderJob* job) { return has(outcome.locked, job->ticket); });
+  if (!tries.empty()) outcome.fenced = co_await journal_fenced(tries);
+  co_return outcome;
 }
 
-Task<std::vector<std::int64_t>> SqlPort::settle_tries(const Held& jobs, Held& diverted) {
+Task<LetGo> SqlPort::give_back(const queue::Jobs& jobs) {
+  Held pending;
+  Held following;
+  for (const auto& job : jobs) {
+    auto* order = static_cast<OrderJob*>(job.get());
+    // A row that waits beside a failure in the ledger counts as requeued; this one was not.
+    const bool follows = order->row.lapsed && order->row.ledger == LedgerState::failed;
+    (follows ? following : pending).push_back(order);
+  }
+  if (!pending.empty()) co_await give_back_rows(pending);
+  if (!following.empty()) co_await follow_ledger(following);
+  auto left = tickets(pending);
+  for (const auto* job : following) left.push_back(job->ticket);
+  LetGo outcome;
+  outcome.locked = co_await still_held(letting_go_, std::move(left));
+  co_return outcome;
+}
+
+Task<void> SqlPort::give_back_rows(Held& jobs) {
+  const auto until = deadline();
+  auto* connection = co_await letting_go_.get(until);
+  const TicketArrays arrays(tickets(jobs));
+  pg::Params params(options_.worker, arrays.ids, arrays.claims);
+  const auto rows = co_await connection->query(sql::kGiveBack, std::move(params), until);
+  const auto done = tickets_of(rows);
+  std::erase_if(jobs, [&](const OrderJob* job) { return has(done, job->ticket); });
+}
+
+Task<void> SqlPort::settle_tries(Held& jobs, Held& diverted) {
+  sort_by_ticket(jobs);
   std::exception_ptr failure;
   pg::Result rows;
   try {
@@ -101,21 +150,22 @@ Task<std::vector<std::int64_t>> SqlPort::settle_tries(const Held& jobs, Held& di
     co_await connection->query(kEnsure, {}, until);
     rows = co_await run_settle(jobs);
   }
-  std::vector<std::int64_t> held;
-  std::vector<std::int64_t> settled;
-  for (const auto& row : rows) (row.get<bool>(1) ? settled : held).push_back(row.get<std::int64_t>(0));
-  if (settled.size() < held.size()) {
-    std::sort(settled.begin(), settled.end());
-    std::sort(held.begin(), held.end());
-    for (auto* job : jobs) {
-      const auto id = job->ticket.id.value;
-      if (std::binary_search(held.begin(), held.end(), id) &&
-          !std::binary_search(settled.begin(), settled.end(), id)) {
-        diverted.push_back(job);
-      }
+  Tickets held;
+  Tickets settled;
+  for (const auto& row : rows) {
+    (row.get<bool>(2) ? settled : held).push_back({{row.get<std::int64_t>(0)}, {row.get<std::int64_t>(1)}});
+  }
+  held = sorted(std::move(held));
+  settled = sorted(std::move(settled));
+  for (auto* job : jobs) {
+    if (has(settled, job->ticket)) {
+      tell_settled(*job);
+    } else if (has(held, job->ticket)) {
+      job->is_journaled = true;
+      diverted.push_back(job);
     }
   }
-  co_return held;
+  std::erase_if(jobs, [&](const OrderJob* job) { return has(held, job->ticket); });
 }
 
 Task<pg::Result> SqlPort::run_settle(const Held& jobs) {
@@ -149,9 +199,9 @@ Task<pg::Result> SqlPort::run_settle(const Held& jobs) {
     http.push_back(writes ? std::optional(job->http_status) : std::nullopt);
     digests.push_back(text_or_null(job->result_digest));
     payloads.push_back(text_or_null(job->payload));
-    missing.push_back(job->row.ledger == queue::LedgerState::missing);
+    missing.push_back(job->row.ledger == LedgerState::missing);
     hashes.push_back(job->key_hash);
-    journal.add(job->tried);
+    journal.add(*job);
   }
   const auto until = deadline();
   auto* connection = co_await letting_go_.get(until);
@@ -170,53 +220,66 @@ Task<pg::Result> SqlPort::run_settle(const Held& jobs) {
   co_return co_await connection->query(sql::kSettle, std::move(params), until);
 }
 
-Task<void> SqlPort::follow_ledger(const Held& jobs) {
-  std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> claims;
-  for (const auto* job : jobs) {
-    ids.push_back(job->ticket.id.value);
-    claims.push_back(job->ticket.claim.value);
-  }
+Task<void> SqlPort::follow_ledger(Held& jobs) {
+  sort_by_ticket(jobs);
   const auto until = deadline();
   auto* connection = co_await letting_go_.get(until);
-  pg::Params params(options_.worker, ids, claims);
+  const TicketArrays arrays(tickets(jobs));
+  pg::Params params(options_.worker, arrays.ids, arrays.claims);
   const auto rows = co_await connection->query(sql::kFollowLedger, std::move(params), until);
+  Tickets held;
+  Tickets settled;
   for (const auto& row : rows) {
-    const auto code = row.get<std::string>(2);
-    const bool is_conflict = code == reason::kIdempotencyConflict;
-    (is_conflict ? metrics_.conflict : metrics_.synced).add();
-    log::info("orders", "an order follows its ledger",
-              {{"outbox_id", row.get<std::int64_t>(0)},
-               {"status", row.get<std::string>(1)},
-               {"reason_code", code},
-               {"adapter", options_.adapter}});
+    const Ticket ticket{{row.get<std::int64_t>("id")}, {row.get<std::int64_t>("claim_no")}};
+    if (!row.get<std::optional<std::string>>("status")) {
+      held.push_back(ticket);
+      continue;
+    }
+    settled.push_back(ticket);
+    const auto job =
+        std::lower_bound(jobs.begin(), jobs.end(), ticket,
+                         [](const OrderJob* one, const Ticket& wanted) { return one->ticket < wanted; });
+    tell_followed(**job, row);
+  }
+  settled = sorted(std::move(settled));
+  std::erase_if(jobs, [&](const OrderJob* job) { return has(settled, job->ticket); });
+  held = sorted(std::move(held));
+  for (auto* job : jobs) {
+    if (has(held, job->ticket)) read_anew(*job);
   }
 }
 
-Task<std::vector<Ticket>> SqlPort::journal_fenced(const Held& jobs) {
+Task<Tickets> SqlPort::journal_fenced(const Held& jobs) {
   std::vector<std::int64_t> ids;
   std::vector<std::int64_t> claims;
   std::vector<std::string_view> hashes;
   JournalColumns journal;
   for (const auto* job : jobs) {
-    if (!job->tried) continue;
+    if (!job->tried || job->is_journaled) continue;
     ids.push_back(job->ticket.id.value);
     claims.push_back(job->ticket.claim.value);
     hashes.push_back(job->key_hash);
-    journal.add(job->tried);
+    journal.add(*job);
   }
-  std::vector<Ticket> fenced;
+  Tickets fenced;
   if (ids.empty()) co_return fenced;
   const auto until = deadline();
   auto* connection = co_await letting_go_.get(until);
   pg::Params params(options_.worker, options_.adapter, ids, claims, hashes, journal.broker_ids, journal.began,
                     journal.ended, journal.outcomes, journal.refs);
   const auto rows = co_await connection->query(sql::kJournalFenced, std::move(params), until);
-  for (const auto& row : rows) fenced.push_back({{row.get<std::int64_t>(0)}, {row.get<std::int64_t>(1)}});
+  Tickets settled;
+  for (const auto& row : rows) {
+    (row.get<bool>(2) ? fenced : settled).push_back({{row.get<std::int64_t>(0)}, {row.get<std::int64_t>(1)}});
+  }
+  settled = sorted(std::move(settled));
+  for (const auto* job : jobs) {
+    if (has(settled, job->ticket)) tell_settled(*job);
+  }
   co_return fenced;
 }
 
-void SqlPort::count(const OrderJob& job) {
+void SqlPort::tell_settled(const OrderJob& job) {
   switch (job.verdict.status) {
     case RowStatus::succeeded:
       metrics_.succeeded.add();
@@ -231,6 +294,30 @@ void SqlPort::count(const OrderJob& job) {
       metrics_.retries[std::min(attempt, metrics_.retries.size()) - 1]->add();
     }
   }
+  log::write(job.verdict.status == RowStatus::succeeded ? log::Level::debug : log::Level::info, "orders",
+             "order settled",
+             {{"idempotency_key", job.key_hash},
+              {"outbox_id", job.ticket.id.value},
+              {"status", to_string(job.verdict.status)},
+              {"attempts", job.verdict.attempts},
+              {"reason_code", job.error_code},
+              {"adapter", options_.adapter},
+              {"in_doubt", job.verdict.in_doubt},
+              {"latency_ms", sending_ms(job)}});
+}
+
+void SqlPort::tell_followed(const OrderJob& job, const pg::Row& row) {
+  const auto code = row.get<std::string>("code");
+  const bool is_conflict = code == reason::kIdempotencyConflict;
+  (is_conflict ? metrics_.conflict : metrics_.synced).add();
+  log::info("orders", "an order follows its ledger",
+            {{"idempotency_key", job.key_hash},
+             {"outbox_id", job.ticket.id.value},
+             {"status", row.get<std::string>("status")},
+             {"attempts", row.get<std::int32_t>("attempts")},
+             {"reason_code", code},
+             {"adapter", options_.adapter},
+             {"latency_ms", sending_ms(job)}});
 }
 
 }  // namespace todoke::orders

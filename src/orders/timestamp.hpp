@@ -1,6 +1,9 @@
 // Dates and times in text (RFC 3339).
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +11,12 @@
 #include "base/async.hpp"
 
 namespace todoke::orders {
+
+// 0 where the clock went back between.
+inline std::int64_t millis_between(SystemTime from, SystemTime to) {
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
+  return std::max<std::int64_t>(0, passed.count());
+}
 
 // 2025-08-24T12:34:56.789+09:00, with an offset or Z; a leap second is the second after it, and what is
 // beyond microseconds is cut. Nothing for anything else, and for years that a SystemTime can't hold (before

@@ -3,6 +3,9 @@
 --
 -- Lists of rows come in the order of their ids, and rows are locked in it, one index lookup for each: as a plain join the
 -- planner may put the list inside and go through all of it for every row (1,000 rows: 1.5 s instead of 5 ms).
+--
+-- Nobody waits for an outbox row that somebody else has locked, such as an operator in an open transaction: the other rows
+-- would wait with it. It is left out, still_held tells it from one that was taken away, and it is tried again.
 
 -- Turns rows whose time has come into pending ones; next_run_at stays and is their place in the line.
 -- name: promote_due
@@ -31,8 +34,9 @@ WITH RECURSIVE heads AS (
     WHERE o.status IN ('pending', 'sending', 'failed') AND coalesce(o.instrument, '') > h.instrument
     ORDER BY coalesce(o.instrument, ''), o.id LIMIT 1) n),
 in_order AS MATERIALIZED (
+  -- The empty text keeps the planner from reading the index of pending rows, all of them, instead of the one row.
   SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due FROM heads h JOIN orders.outbox_orders o ON o.id = h.id
-  WHERE $5 AND o.status = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
+  WHERE $5 AND o.status || '' = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
     AND (o.adapter IS NULL OR o.adapter = $3) AND h.instrument <> ALL ($4::text[])
     AND NOT EXISTS (SELECT FROM orders.outbox_orders s
                     WHERE s.status = 'sending' AND coalesce(s.instrument, '') = h.instrument)
@@ -68,12 +72,13 @@ SELECT r.id, r.claim_no, r.attempts, r.in_doubt, r.idempotency_key, r.request_di
 FROM read r ORDER BY r.due, r.id;
 
 -- Rows whose lease of $3 seconds has lapsed: a failed try ($4: the budget), in doubt, and written down for the worker that
--- vanished. The journal's began_at is its last sign of life.
+-- vanished. The journal's began_at is its last sign of life. Not those that this worker itself still has ($6): it settles
+-- them when the database lets it.
 -- name: take_over
 WITH picked AS MATERIALIZED (
   SELECT o.id, o.locked_by, coalesce(o.locked_at, o.updated_at) AS locked_at, o.claim_no FROM orders.outbox_orders o
   WHERE o.status = 'sending' AND (o.locked_at IS NULL OR o.locked_at < now() - make_interval(secs => $3))
-    AND (o.adapter IS NULL OR o.adapter = $5)
+    AND (o.adapter IS NULL OR o.adapter = $5) AND o.id <> ALL ($6::bigint[])
   ORDER BY o.id LIMIT $1 FOR UPDATE SKIP LOCKED),
 taken AS (
   UPDATE orders.outbox_orders o
@@ -86,26 +91,31 @@ taken AS (
     p.claim_no AS old_claim_no),
 written AS (
   INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, began_at, ended_at, outcome, worker)
-  SELECT t.id, orders.key_hash(t.idempotency_key), t.old_claim_no, $5, t.old_locked_at, now(), 'LEASE_EXPIRED',
-    coalesce(t.old_worker, '')
+  SELECT t.id, orders.key_hash(t.idempotency_key), t.old_claim_no,
+    coalesce((SELECT w.adapter FROM orders.workers w WHERE w.worker = t.old_worker), $5), t.old_locked_at, now(),
+    'LEASE_EXPIRED', coalesce(t.old_worker, '')
   FROM taken t)
 SELECT t.id, t.claim_no, t.attempts, t.in_doubt, t.idempotency_key, t.request_digest, t.order_request_json, t.created_at,
   t.trace_id, t.last_error_code, t.last_error_msg, l.status AS ledger_status, l.request_digest AS ledger_digest,
   now() AS claimed_at
 FROM taken t LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = t.idempotency_key;
 
--- In the order of ids, as settling locks them.
+-- name: still_held
+SELECT o.id, o.claim_no FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) CROSS JOIN LATERAL (
+  SELECT o.id, o.claim_no FROM orders.outbox_orders o
+  WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no) o;
+
 -- name: heartbeat
 WITH held AS MATERIALIZED (
   SELECT o.id FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) CROSS JOIN LATERAL (
     SELECT o.id FROM orders.outbox_orders o
-    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE) o)
+    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE SKIP LOCKED) o)
 UPDATE orders.outbox_orders o SET locked_at = now(), updated_at = now() FROM held h WHERE o.id = h.id
 RETURNING o.id, o.claim_no;
 
 -- Settles tries: who still holds its row (locked here) writes the ledger first, then the row. A try that wants to write
 -- the ledger and finds it settled with success, or with another content, writes neither: its row follows the ledger
--- (follow_ledger). Returned: every row that was held, and whether it was settled.
+-- (follow_ledger). Returned: every row that was held and, once more, those that were settled.
 -- name: settle
 WITH held AS MATERIALIZED (
   SELECT o.id, o.idempotency_key, o.request_digest, t.claim_no, t.status, t.counted, t.error_code, t.error_msg, t.delay_ms,
@@ -118,7 +128,7 @@ WITH held AS MATERIALIZED (
           result_digest, payload, ledger_missing, key_hash, broker_id, began_at, ended_at, outcome, broker_ref)
   CROSS JOIN LATERAL (
     SELECT o.id, o.idempotency_key, o.request_digest FROM orders.outbox_orders o
-    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE) o),
+    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE SKIP LOCKED) o),
 written AS (
   UPDATE orders.idempo_ledger l
   SET status = h.ledger_status, http_status = h.http_status, result_digest = h.result_digest,
@@ -148,59 +158,67 @@ settled AS (
     last_error_msg = left(r.error_msg, 512), next_run_at = now() + r.delay_ms * interval '1 millisecond',
     in_doubt = r.in_doubt, locked_by = NULL, locked_at = NULL, updated_at = now()
   FROM ready r WHERE o.id = r.id
-  RETURNING o.id),
+  RETURNING o.id, o.claim_no),
 journal AS (
   INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, broker_id, began_at, ended_at, outcome, broker_ref,
     worker)
   SELECT h.id, h.key_hash, h.claim_no, $2, h.broker_id, h.began_at, h.ended_at, h.outcome, h.broker_ref, $1
   FROM held h WHERE h.outcome IS NOT NULL)
-SELECT id, true AS settled FROM settled UNION ALL SELECT id, false FROM held;
+SELECT id, claim_no, true AS settled FROM settled UNION ALL SELECT id, claim_no, false FROM held;
 
 -- Tries of rows that were no longer ours: for the journal only. Not written a second time when it was our own settling,
--- whose answer was lost, that let the row go.
+-- whose answer was lost, that let the row go; those are returned as not fenced.
 -- name: journal_fenced
-INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, broker_id, began_at, ended_at, outcome, broker_ref,
-  worker, fenced)
-SELECT t.id, t.key_hash, t.claim_no, $2, t.broker_id, t.began_at, t.ended_at, t.outcome, t.broker_ref, $1, true
-FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::text[],
-            $10::text[]) AS t (id, claim_no, key_hash, broker_id, began_at, ended_at, outcome, broker_ref)
-WHERE NOT EXISTS (SELECT FROM orders.sends s WHERE s.outbox_id = t.id AND s.claim_no = t.claim_no AND s.worker = $1
-                  AND s.outcome <> 'LEASE_EXPIRED')
-RETURNING outbox_id, claim_no;
+WITH t AS MATERIALIZED (
+  SELECT t.*, s.fenced FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::timestamptz[],
+      $8::timestamptz[], $9::text[], $10::text[])
+    AS t (id, claim_no, key_hash, broker_id, began_at, ended_at, outcome, broker_ref)
+  LEFT JOIN LATERAL (SELECT s.fenced FROM orders.sends s
+    WHERE s.outbox_id = t.id AND s.claim_no = t.claim_no AND s.worker = $1 AND s.outcome <> 'LEASE_EXPIRED' LIMIT 1) s ON true),
+written AS (
+  INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, broker_id, began_at, ended_at, outcome, broker_ref,
+    worker, fenced)
+  SELECT t.id, t.key_hash, t.claim_no, $2, t.broker_id, t.began_at, t.ended_at, t.outcome, t.broker_ref, $1, true
+  FROM t WHERE t.fenced IS NULL)
+SELECT t.id, t.claim_no, coalesce(t.fenced, true) AS fenced FROM t;
 
--- Rows whose ledger has the last word: settled already, or of another content, which is left alone.
+-- Rows whose ledger has the last word: settled already, or of another content, which is left alone. Returned: those that
+-- were settled and, once more and without a status, every row that was held.
 -- name: follow_ledger
 WITH held AS MATERIALIZED (
-  SELECT o.id, o.idempotency_key, o.request_digest
+  SELECT o.id, o.claim_no, o.idempotency_key, o.request_digest
   FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) CROSS JOIN LATERAL (
-    SELECT o.id, o.idempotency_key, o.request_digest FROM orders.outbox_orders o
-    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE) o),
+    SELECT o.id, o.claim_no, o.idempotency_key, o.request_digest FROM orders.outbox_orders o
+    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE SKIP LOCKED) o),
 truth AS MATERIALIZED (
   SELECT h.id, l.status, l.request_digest = h.request_digest AS is_same, l.response_payload_json ->> 'reason_code' AS code
-  FROM held h JOIN orders.idempo_ledger l ON l.idempotency_key = h.idempotency_key)
-UPDATE orders.outbox_orders o
-SET status = CASE WHEN t.is_same AND t.status = 'succeeded' THEN 'succeeded' ELSE 'aborted' END,
-  last_error_code = CASE WHEN NOT t.is_same THEN 'IDEMPOTENCY_CONFLICT' WHEN t.status = 'failed'
-    THEN coalesce(t.code, o.last_error_code) END,
-  last_error_msg = CASE WHEN NOT t.is_same THEN 'the key belongs to an order with another content' END,
-  in_doubt = o.in_doubt AND NOT (t.is_same AND t.status = 'succeeded'),
-  next_run_at = NULL, locked_by = NULL, locked_at = NULL, updated_at = now()
-FROM truth t WHERE o.id = t.id AND (NOT t.is_same OR t.status IN ('succeeded', 'failed'))
-RETURNING o.id, o.status, coalesce(o.last_error_code, '') AS code;
+  FROM held h JOIN orders.idempo_ledger l ON l.idempotency_key = h.idempotency_key),
+settled AS (
+  UPDATE orders.outbox_orders o
+  SET status = CASE WHEN t.is_same AND t.status = 'succeeded' THEN 'succeeded' ELSE 'aborted' END,
+    last_error_code = CASE WHEN NOT t.is_same THEN 'IDEMPOTENCY_CONFLICT' WHEN t.status = 'failed'
+      THEN coalesce(t.code, o.last_error_code) END,
+    last_error_msg = CASE WHEN NOT t.is_same THEN 'the key belongs to an order with another content' END,
+    in_doubt = o.in_doubt AND NOT (t.is_same AND t.status = 'succeeded'),
+    next_run_at = NULL, locked_by = NULL, locked_at = NULL, updated_at = now()
+  FROM truth t WHERE o.id = t.id AND (NOT t.is_same OR t.status IN ('succeeded', 'failed'))
+  RETURNING o.id, o.claim_no, o.status, coalesce(o.last_error_code, '') AS code, o.attempts)
+SELECT id, claim_no, status, code, attempts FROM settled UNION ALL SELECT id, claim_no, NULL, NULL, NULL FROM held;
 
 -- name: give_back
 WITH held AS MATERIALIZED (
   SELECT o.id FROM unnest($2::bigint[], $3::bigint[]) AS t (id, claim_no) CROSS JOIN LATERAL (
     SELECT o.id FROM orders.outbox_orders o
-    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE) o)
+    WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE SKIP LOCKED) o)
 UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_at = NULL, updated_at = now()
-FROM held h WHERE o.id = h.id;
+FROM held h WHERE o.id = h.id
+RETURNING o.id, o.claim_no;
 
--- Rows that this worker has claimed without knowing it.
+-- Rows that this worker has claimed without knowing it. One that is locked is left to its lease.
 -- name: give_back_unknown
 WITH unknown AS MATERIALIZED (
   SELECT o.id FROM orders.outbox_orders o WHERE o.status = 'sending' AND o.locked_by = $1 AND o.id <> ALL ($2::bigint[])
-  ORDER BY o.id FOR UPDATE)
+  ORDER BY o.id FOR UPDATE SKIP LOCKED)
 UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_at = NULL, updated_at = now()
 FROM unknown u WHERE o.id = u.id;
 

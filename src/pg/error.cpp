@@ -41,6 +41,10 @@ bool lacks_partition(const std::exception_ptr& failure) {
   return is_error(failure, [](const Error& error) { return error.is_missing_partition(); });
 }
 
+bool waited_for_lock(const std::exception_ptr& failure) {
+  return is_error(failure, [](const Error& error) { return error.is_lock_timeout(); });
+}
+
 bool is_unique_violation(const std::exception_ptr& failure) {
   return is_error(failure, [](const Error& error) { return error.is_unique_violation(); });
 }

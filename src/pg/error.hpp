@@ -102,5 +102,7 @@ class TypeMismatch : public DatabaseError {
 bool refuses_data(const std::exception_ptr& failure);
 bool lacks_partition(const std::exception_ptr& failure);
 bool is_unique_violation(const std::exception_ptr& failure);
+// Whether lock_timeout ended it.
+bool waited_for_lock(const std::exception_ptr& failure);
 
 }  // namespace todoke::pg

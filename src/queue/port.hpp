@@ -31,6 +31,18 @@ struct Job {
 using JobPtr = std::shared_ptr<Job>;
 using Jobs = std::vector<JobPtr>;
 
+// What became of rows that were to be let go; the others are.
+struct LetGo {
+  std::vector<Ticket> fenced;  // were not ours any more: nothing was written for them but the journal
+  std::vector<Ticket> locked;  // are ours still, and locked by somebody else: to be tried again
+};
+
+// A row that is ours still.
+struct Kept {
+  Ticket ticket;
+  bool renewed = true;  // false: its lease runs on as it was, because somebody else has locked the row
+};
+
 // The table. Calls of one group never overlap; calls of different groups do, so each group needs a connection
 // of its own. Each throws when the database fails; all but `settle` and `give_back` leave it to the next
 // round then.
@@ -46,8 +58,9 @@ class Port {
   // Turns rows whose time has come into pending ones; how many.
   virtual Task<std::size_t> promote_due(std::size_t most) = 0;
   virtual Task<Jobs> claim(std::size_t most) = 0;
-  // Rows whose lease has lapsed. Each has its attempt counted and is in doubt.
-  virtual Task<Jobs> take_over(std::chrono::milliseconds lease, std::size_t most) = 0;
+  // Rows whose lease has lapsed, but for those among `held`. Each has its attempt counted and is in doubt.
+  virtual Task<Jobs> take_over(std::chrono::milliseconds lease, std::size_t most,
+                               const std::vector<Ticket>& held) = 0;
 
   // Gives back rows that are claimed by this worker and not among `held`: claims whose answer was lost, so
   // that nothing was begun with them.
@@ -55,18 +68,16 @@ class Port {
 
   // Group 2: letting go of rows. Each checks that the row is still held by the ticket.
 
-  // All of them in one transaction. The tickets of those that were not ours any more: nothing was written for
-  // them but the journal.
-  virtual Task<std::vector<Ticket>> settle(const Jobs& jobs) = 0;
-  // Pending again, as if never claimed.
-  virtual Task<void> give_back(const Jobs& jobs) = 0;
+  virtual Task<LetGo> settle(const Jobs& jobs) = 0;
+  // Pending again, as if never claimed. Who is fenced is not told.
+  virtual Task<LetGo> give_back(const Jobs& jobs) = 0;
   // Takes back attempts that an outage has cost rows which were settled meanwhile.
   virtual Task<void> refund(const std::map<JobId, int>& tries) = 0;
 
   // Group 3: keeping rows.
 
   // Renews the lease of all of them with one statement; those that are still ours.
-  virtual Task<std::vector<Ticket>> heartbeat(const std::vector<Ticket>& tickets) = 0;
+  virtual Task<std::vector<Kept>> heartbeat(const std::vector<Ticket>& tickets) = 0;
 
   // Group 4: retention.
 

@@ -12,6 +12,11 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kRetryFirst = 50ms;
 constexpr std::chrono::milliseconds kRetryMost = 2s;
+// A claim that found little although it took longer than this looked at rows that may not be sent, such as
+// those of a halted instrument. It is not repeated before ten times as long has passed.
+constexpr std::chrono::milliseconds kSlowClaim = 10ms;
+constexpr int kRestFactor = 9;
+constexpr std::chrono::milliseconds kRestMost = 2s;
 // More than anybody sends a broker at once; bounds what a wrong setting costs.
 constexpr std::size_t kLanesMax = 4'096;
 
@@ -39,7 +44,8 @@ class Worker::JobHold final : public Hold {
  public:
   JobHold(const Worker& worker, const Job& job) : worker_(worker), job_(job) {}
   [[nodiscard]] bool allows(std::chrono::milliseconds needed) const override {
-    return !job_.lost && worker_.lease_.allows(job_.leased_from, worker_.clock_.steady(), needed);
+    return !job_.lost && !worker_.stopping_ &&
+           worker_.lease_.allows(job_.leased_from, worker_.clock_.steady(), needed);
   }
 
  private:
@@ -146,23 +152,47 @@ Task<void> Worker::claim_loop() {
       log::warning("worker", "rows could not be claimed, trying again", {{"error", describe(failure)}});
       co_await sleep_for(backoff.next());
     } else if (!more && !stopping_) {
+      if (claim_rest_ > 0ms) co_await sleep_for(std::exchange(claim_rest_, 0ms));
       co_await wake_.wait_for(idle_wait());
     }
   }
   give_back_buffer();
+  if (claim_failed_) {
+    std::exception_ptr failure;
+    try {
+      co_await give_back_unknown();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure) {
+      log::warning("worker", "rows may have been claimed last and are left to their lease",
+                   {{"error", describe(failure)}});
+    }
+  }
+  claiming_ended_ = true;
+  settle_wake_.set();
+}
+
+Task<void> Worker::give_back_unknown() {
+  std::erase_if(dropped_, [this](const auto& dropped) {
+    return clock_.steady() - dropped.second > 2 * lease_.lease();
+  });
+  if (dropped_.size() < kDroppedMax) {
+    auto known = tickets();
+    for (const auto& [ticket, since] : dropped_) known.push_back(ticket);
+    co_await port_.give_back_unknown(known);
+  }
+  claim_failed_ = false;
 }
 
 // True: there may be more for which there is room.
 Task<bool> Worker::claim_some() {
-  if (claim_failed_) {
-    const auto held = tickets();
-    co_await port_.give_back_unknown(held);
-    claim_failed_ = false;
-  }
+  if (claim_failed_) co_await give_back_unknown();
   const auto began = clock_.steady();
   if (began >= take_over_at_ && buffer_.size() < 2 * options_.batch) {
     take_over_at_ = began + options_.take_over_every;
-    auto lapsed = co_await port_.take_over(lease_.lease(), options_.batch);
+    const auto held = tickets();
+    auto lapsed = co_await port_.take_over(lease_.lease(), options_.batch, held);
     metrics_.lease_expired.add(lapsed.size());
     for (const auto& job : lapsed) job->leased_from = began;
     deliver(std::move(lapsed), true);
@@ -173,7 +203,11 @@ Task<bool> Worker::claim_some() {
   const auto most = room();
   if (most == 0 || stopping_) co_return false;
   auto jobs = co_await port_.claim(most);
-  metrics_.claim_ms.observe(millis(clock_.steady() - asked));
+  const auto took = clock_.steady() - asked;
+  metrics_.claim_ms.observe(millis(took));
+  if (took > kSlowClaim && jobs.size() < most) {
+    claim_rest_ = std::min(kRestMost, std::chrono::ceil<std::chrono::milliseconds>(took) * kRestFactor);
+  }
   metrics_.claimed.add(jobs.size());
   for (const auto& job : jobs) job->leased_from = asked;
   has_more_ = jobs.size() == most;
@@ -182,7 +216,7 @@ Task<bool> Worker::claim_some() {
 }
 
 std::size_t Worker::room() {
-  if (unsettled_.size() >= kUnsettledMax) return 0;
+  if (unsettled_.size() + deferred_.size() >= kUnsettledMax) return 0;
   const auto allowed = breaker_.allowed(clock_.steady(), options_.concurrency);
   show_breaker();
   if (breaker_.state() != Breaker::State::closed) {
@@ -245,14 +279,19 @@ Task<void> Worker::process(JobPtr job) {
   --in_flight_;
   // A job is waiting and the breaker may let it go now.
   if (!buffer_.empty()) lanes_wake_.set();
+  if (!failure) {
+    try {
+      conclude(job, ended);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
   if (failure) {
-    // Its lease lapses, and whoever takes it over finds it in doubt.
+    // Whoever takes it over finds it in doubt.
     log::error("worker", "a job was dropped, its lease will lapse",
                {{"id", job->ticket.id.value}, {"error", describe(failure)}});
-    held_.erase(job->ticket.id.value);
-    co_return;
+    drop(job->ticket);
   }
-  conclude(job, ended);
 }
 
 void Worker::conclude(const JobPtr& job, Handler::Ended ended) {
@@ -288,8 +327,18 @@ void Worker::give_back_buffer() {
 }
 
 void Worker::let_go(JobPtr job, bool give_back) {
-  unsettled_.push_back({std::move(job), give_back});
+  unsettled_.push_back(Unsettled{std::move(job), give_back});
   settle_wake_.set();
+}
+
+void Worker::forget(const Ticket& ticket) {
+  const auto held = held_.find(ticket.id.value);
+  if (held != held_.end() && held->second->ticket == ticket) held_.erase(held);
+}
+
+void Worker::drop(const Ticket& ticket) {
+  forget(ticket);
+  dropped_.emplace(ticket, clock_.steady());
 }
 
 void Worker::show_breaker() {

@@ -4,11 +4,12 @@
 //   heartbeat loop: all rows held, one statement      house loop: archive
 //
 // Woken by wake() and looks by itself every `poll_every`. Rows are settled in batches of what has gathered
-// while the last settling was under way; a settling that fails is repeated without doing the work again. At
-// stop() rows that were not begun are given back, and what is under way is finished and settled.
+// while the last settling was under way; a settling that fails is repeated without doing the work again, and
+// a row that somebody else has locked waits alone. At stop() rows that were not begun are given back, and
+// what is under way is finished and settled.
 //
 // Bounded: rows claimed ahead (batch), rows taken over (batch a second), rows not yet settled (kUnsettledMax:
-// beyond it nothing is claimed), rows in one settling (kSettleMost).
+// beyond it nothing is claimed), rows in one settling (kSettleMost), rows dropped (kDroppedMax).
 #pragma once
 
 #include <chrono>
@@ -16,6 +17,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -56,6 +58,8 @@ class Worker final : public Service {
   // Room for four of the largest batches that make a statement cheaper.
   static constexpr std::size_t kUnsettledMax = 4'096;
   static constexpr std::size_t kSettleMost = 1'024;
+  // Beyond it claims whose answers were lost are left to their leases.
+  static constexpr std::size_t kDroppedMax = 4'096;
 
   // Everything outlives the worker.
   Worker(Executor executor, WorkerOptions options, Port& port, Handler& handler, const Clock& clock,
@@ -82,6 +86,7 @@ class Worker final : public Service {
   struct Unsettled {
     JobPtr job;
     bool give_back = false;
+    int deferrals = 0;
   };
   class JobHold;
 
@@ -89,6 +94,7 @@ class Worker final : public Service {
   void launch_lanes();
   Task<void> claim_loop();
   Task<bool> claim_some();
+  Task<void> give_back_unknown();
   [[nodiscard]] std::vector<Ticket> tickets() const;
   [[nodiscard]] std::size_t room();
   [[nodiscard]] std::chrono::milliseconds idle_wait() const;
@@ -101,11 +107,17 @@ class Worker final : public Service {
   void refund(std::map<JobId, int> refunds);
   void give_back_buffer();
   void let_go(JobPtr job, bool give_back);
+  void forget(const Ticket& ticket);
+  void drop(const Ticket& ticket);
 
   Task<void> settle_loop();
+  void take_deferred();
+  [[nodiscard]] bool has_to_settle() const;
   Task<void> settle(std::vector<Unsettled> batch);
-  Task<bool> settle_once(const Jobs& settled, const Jobs& given_back);
-  Task<void> settle_one_by_one(const Jobs& settled, const Jobs& given_back);
+  Task<std::optional<LetGo>> settle_once(const Jobs& settled, const Jobs& given_back);
+  Task<LetGo> settle_one_by_one(const Jobs& settled, const Jobs& given_back);
+  Task<LetGo> settle_alone(JobPtr job, bool give_back);
+  void defer(Unsettled item);
   Task<void> pay_refunds();
   [[nodiscard]] bool is_drained() const;
 
@@ -127,13 +139,20 @@ class Worker final : public Service {
   std::unordered_map<std::int64_t, JobPtr> held_;  // by id: claimed and not yet let go
   std::deque<JobPtr> buffer_;                      // claimed, not begun
   std::deque<Unsettled> unsettled_;
+  std::vector<Unsettled> deferred_;  // somebody else has locked their rows
+  SteadyTime deferred_until_{};
   std::map<JobId, int> refunds_;
+  SteadyTime refunds_at_{};
+  // Rows that were begun and could be neither settled nor given back: left to their leases. Since when.
+  std::map<Ticket, SteadyTime> dropped_;
   std::size_t in_flight_ = 0;
   std::vector<bool> lanes_;  // which are there
   SteadyTime take_over_at_{};
-  bool claim_failed_ = false;  // rows may be ours of which we know nothing
-  bool has_more_ = true;       // the last claim got all that it asked for
+  bool claim_failed_ = false;                // rows may be ours of which we know nothing
+  bool has_more_ = true;                     // the last claim got all that it asked for
+  std::chrono::milliseconds claim_rest_{0};  // what a slow claim leaves to others before the next
   bool stopping_ = false;
+  bool claiming_ended_ = false;
   bool draining_ended_ = false;
 
   Signal wake_;

@@ -29,6 +29,7 @@ class FakePort : public Port {
   Task<std::size_t> promote_due(std::size_t) override { co_return 0; }
   Task<Jobs> claim(std::size_t most) override {
     ++claims;
+    if (claim_gate != nullptr) co_await claim_gate->wait();
     auto jobs = take(pending, most);
     if (jobs.empty() || !std::exchange(lose_claim, false)) co_return jobs;
     for (const auto& job : jobs) lost_claims.push_back(job->ticket.id.value);
@@ -39,35 +40,46 @@ class FakePort : public Port {
     for (const auto id : std::exchange(lost_claims, {})) pending.push_back(id);
     co_return;
   }
-  Task<Jobs> take_over(std::chrono::milliseconds, std::size_t most) override {
+  Task<Jobs> take_over(std::chrono::milliseconds, std::size_t most,
+                       const std::vector<Ticket>& held) override {
+    ++looks_for_lapsed;
+    for (const auto& ticket : held) std::erase(lapsed, ticket.id.value);
     auto jobs = take(lapsed, most);
     for (const auto& job : jobs) job->row.lapsed = true;
     co_return jobs;
   }
-  Task<std::vector<Ticket>> settle(const Jobs& jobs) override {
+  Task<LetGo> settle(const Jobs& jobs) override {
     if (settle_failures > 0) {
       --settle_failures;
       throw std::runtime_error("the database is away");
     }
     batches.push_back(jobs.size());
+    LetGo outcome;
     for (const auto& job : jobs) {
+      if (locked.contains(job->ticket.id.value)) {
+        outcome.locked.push_back(job->ticket);
+        continue;
+      }
       settled.push_back(job->ticket.id.value);
       if (!static_cast<const TestJob&>(*job).counted) uncounted.insert(job->ticket.id.value);
     }
-    co_return std::vector<Ticket>{};
+    co_return outcome;
   }
-  Task<void> give_back(const Jobs& jobs) override {
+  Task<LetGo> give_back(const Jobs& jobs) override {
     for (const auto& job : jobs) given_back.insert(job->ticket.id.value);
-    co_return;
+    co_return LetGo{};
   }
   Task<void> refund(const std::map<JobId, int>& tries) override {
     for (const auto& [id, count] : tries) refunded[id.value] += count;
     co_return;
   }
-  Task<std::vector<Ticket>> heartbeat(const std::vector<Ticket>& tickets) override {
+  Task<std::vector<Kept>> heartbeat(const std::vector<Ticket>& tickets) override {
     ++beats;
-    auto kept = tickets;
-    std::erase_if(kept, [this](const Ticket& t) { return stolen.contains(t.id.value); });
+    std::vector<Kept> kept;
+    for (const auto& ticket : tickets) {
+      const auto id = ticket.id.value;
+      if (!stolen.contains(id)) kept.push_back({ticket, !locked.contains(id)});
+    }
     co_return kept;
   }
   Task<bool> archive() override {
@@ -78,6 +90,9 @@ class FakePort : public Port {
   std::vector<std::int64_t> pending;
   std::vector<std::int64_t> lapsed;
   std::set<std::int64_t> stolen;
+  std::set<std::int64_t> locked;
+  Signal* claim_gate = nullptr;
+  int looks_for_lapsed = 0;
   bool lose_claim = false;
   std::vector<std::int64_t> lost_claims;
   std::vector<std::int64_t> held_then;
@@ -110,16 +125,26 @@ class FakeHandler : public Handler {
   explicit FakeHandler(const Executor& executor) : go_on(executor) { go_on.set(); }
 
   Task<Ended> handle(Job& job, const Hold& hold) override {
-    begun.push_back(job.ticket.id.value);
+    const auto id = job.ticket.id.value;
+    begun.push_back(id);
+    if (throws_for == id) throw std::runtime_error("should not happen");
     most_at_once = std::max(most_at_once, ++at_once);
-    co_await go_on.wait();
+    if (waits_first) co_await go_on.wait();
+    const bool is_ours = hold.allows(0ms);
+    if (!waits_first) co_await go_on.wait();
     --at_once;
-    if (!hold.allows(0ms)) co_return Ended{Ended::Then::give_back};
+    if (!is_ours) co_return Ended{Ended::Then::give_back};
     co_return Ended{Ended::Then::settle, reach(job.ticket.id.value)};
   }
-  void conclude(Job& job, bool counts) override { static_cast<TestJob&>(job).counted = counts; }
+  void conclude(Job& job, bool counts) override {
+    if (cant_conclude == job.ticket.id.value) throw std::runtime_error("should not happen");
+    static_cast<TestJob&>(job).counted = counts;
+  }
 
   Signal go_on;
+  bool waits_first = false;  // before it asks whether the job is still its own, as in a lookup
+  std::int64_t throws_for = 0;
+  std::int64_t cant_conclude = 0;
   std::function<std::optional<Reach>(std::int64_t)> reach = [](std::int64_t) { return Reach::reached; };
   std::vector<std::int64_t> begun;
   int at_once = 0;
@@ -209,6 +234,84 @@ TEST_F(WorkerTest, StoppingGivesBackWhatWasNotBegunAndSettlesWhatWas) {
   EXPECT_THAT(port.given_back, UnorderedElementsAre(3, 4));
 }
 
+TEST_F(WorkerTest, NothingIsBegunOnceItIsToStop) {
+  port.pending = {1};
+  handler.go_on.reset();
+  handler.waits_first = true;
+  begin();
+  ASSERT_TRUE(await([this] { return handler.begun.size() == 1; }));
+  worker->stop();
+  handler.go_on.set();
+  ASSERT_TRUE(await([this] { return has_ended; }));
+  EXPECT_THAT(port.settled, IsEmpty());
+  EXPECT_THAT(port.given_back, UnorderedElementsAre(1));
+}
+
+TEST_F(WorkerTest, WhatAClaimBringsAfterTheStopIsGivenBack) {
+  Signal gate(io.get_executor());
+  port.claim_gate = &gate;
+  port.pending = {1, 2};
+  begin();
+  ASSERT_TRUE(await([this] { return port.claims == 1; }));
+  worker->stop();
+  // Everything that has heard of the stop has ended then.
+  while (io.poll_one() > 0) {
+  }
+  EXPECT_FALSE(has_ended);
+  gate.set();
+  ASSERT_TRUE(await([this] { return has_ended; }));
+  EXPECT_THAT(port.given_back, UnorderedElementsAre(1, 2));
+}
+
+TEST_F(WorkerTest, ARowThatSomebodyHasLockedHoldsUpNobodyElse) {
+  port.pending = {1, 2, 3};
+  port.locked = {2};
+  begin();
+  ASSERT_TRUE(await([this] { return port.settled.size() == 2; }));
+  EXPECT_THAT(port.settled, UnorderedElementsAre(1, 3));
+  EXPECT_TRUE(await([this] { return worker->held() == 1; }));
+  port.pending = {4};
+  ASSERT_TRUE(await([this] { return port.settled.size() == 3; }));
+  port.locked.clear();
+  ASSERT_TRUE(await([this] { return port.settled.size() == 4; }));
+  EXPECT_EQ(port.settled.back(), 2);
+  EXPECT_THAT(handler.begun, UnorderedElementsAre(1, 2, 3, 4));
+  EXPECT_TRUE(await([this] { return worker->held() == 0; }));
+}
+
+TEST_F(WorkerTest, ALapsedRowThatItStillHasIsNotTakenOver) {
+  port.pending = {1};
+  handler.go_on.reset();
+  begin({.take_over_every = 1ms});
+  ASSERT_TRUE(await([this] { return handler.begun.size() == 1; }));
+  port.lapsed = {1};
+  const int looked = port.looks_for_lapsed;
+  ASSERT_TRUE(await([this, looked] { return port.looks_for_lapsed > looked; }));
+  handler.go_on.set();
+  ASSERT_TRUE(await([this] { return port.settled.size() == 1; }));
+  EXPECT_THAT(handler.begun, ElementsAre(1));
+}
+
+TEST_F(WorkerTest, AJobThatWasDroppedIsNotTakenForOneThatWasNeverBegun) {
+  port.pending = {1};
+  handler.throws_for = 1;
+  begin();
+  ASSERT_TRUE(await([this] { return handler.begun.size() == 1 && worker->held() == 0; }));
+  port.lose_claim = true;
+  port.pending = {2};
+  ASSERT_TRUE(await([this] { return !port.settled.empty(); }));
+  EXPECT_THAT(port.held_then, ElementsAre(1));
+}
+
+TEST_F(WorkerTest, AJobThatCantBeConcludedLeavesItsLaneToTheNext) {
+  port.pending = {1, 2};
+  handler.cant_conclude = 1;
+  begin({.concurrency = 1});
+  ASSERT_TRUE(await([this] { return !port.settled.empty(); }));
+  EXPECT_THAT(port.settled, ElementsAre(2));
+  EXPECT_TRUE(await([this] { return worker->held() == 0; }));
+}
+
 TEST_F(WorkerTest, RowsWhoseClaimWasNotHeardOfAreGivenBackAndClaimedAgain) {
   port.pending = {1, 2};
   port.lose_claim = true;
@@ -230,6 +333,7 @@ TEST_F(WorkerTest, AJobThatAHeartbeatDoesNotFindIsNotSentAnyMore) {
   port.pending = {1, 2};
   port.stolen = {2};
   handler.go_on.reset();
+  handler.waits_first = true;
   begin({.concurrency = 2, .lease = 1500ms});
   ASSERT_TRUE(await([this] { return port.beats >= 1; }));
   handler.go_on.set();

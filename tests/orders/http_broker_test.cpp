@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 class HttpBroker {
  public:
-  enum class Mood { good, silent, busy, locked, broken, refusing };
+  enum class Mood { good, slow, silent, busy, locked, broken, refusing };
 
   HttpBroker() {
     server_.router->add("POST", "/orders", [this](net::Request& request) { return take(request); });
@@ -57,10 +57,14 @@ class HttpBroker {
         mood = moods_.front();
         moods_.pop_front();
       }
-      if (mood == Mood::good || mood == Mood::silent) again = executed_[key]++ > 0;
+      if (mood == Mood::good || mood == Mood::slow || mood == Mood::silent) again = executed_[key]++ > 0;
       if (again) --executed_[key];
     }
     switch (mood) {
+      case Mood::slow:
+        // As long as the test needs to lock the row.
+        co_await sleep_for(std::chrono::milliseconds(500));
+        break;
       case Mood::silent:
         // Longer than the worker waits.
         co_await sleep_for(std::chrono::seconds(3));
@@ -152,6 +156,45 @@ TEST_F(HttpBrokerTest, WhereTheBrokerCantBeAskedItsWordThatItHasTheOrderSettlesI
   EXPECT_EQ(broker.executions("http-0003"), 1);
   EXPECT_EQ(broker.requests().back().headers.get("Possible-Resend"), "true");
   EXPECT_EQ(ledger("http-0003", "response_payload_json ->> 'warnings'"), R"(["WORKING"])");
+}
+
+TEST_F(HttpBrokerTest, ARowThatAnOperatorHasLockedHoldsUpNoOtherAndIsSentOnce) {
+  constexpr int kOrders = 8;
+  broker.next({Mood::slow});
+  const auto running = worker(false, {"OUTBOX_LOCK_LEASE_SEC=3", "BROKER_TIMEOUT_MS=1500"});
+  accept("locked-key");
+  await_status("locked-key", "sending");
+  Database psql(test_database.url());
+  psql.run("BEGIN; SELECT 1 FROM orders.outbox_orders WHERE idempotency_key = 'locked-key' FOR UPDATE");
+  for (int i = 1; i < kOrders; ++i) accept(fmt::format("free-key-{}", i));
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", std::to_string(kOrders - 1));
+  EXPECT_EQ(of("locked-key", "status"), "sending");
+  running->process().wait_for_output("a row is locked by somebody else");
+  // Its lease has lapsed by now; nobody else can have the row, so its worker settles it.
+  await("SELECT locked_at < now() - interval '3 s' FROM orders.outbox_orders WHERE status = 'sending'", "t");
+  accept("free-key-last");
+  await_status("free-key-last", "succeeded");
+  psql.run("COMMIT");
+  await_status("locked-key", "succeeded");
+  EXPECT_EQ(of("locked-key", "concat_ws(',', claim_no, attempts)"), "1,0");
+  EXPECT_EQ(broker.requests().size(), kOrders + 1U);
+  EXPECT_EQ(value("SELECT count(*) FROM orders.sends WHERE outcome = 'ok' AND NOT fenced"),
+            std::to_string(kOrders + 1));
+}
+
+TEST_F(HttpBrokerTest, ALedgerRowThatAnOperatorHasLockedHoldsUpNoOtherOrder) {
+  broker.next({Mood::slow});
+  const auto running = worker(false, {"BROKER_TIMEOUT_MS=1000"});
+  accept("locked-key");
+  await_status("locked-key", "sending");
+  Database psql(test_database.url());
+  psql.run("BEGIN; SELECT 1 FROM orders.idempo_ledger WHERE idempotency_key = 'locked-key' FOR UPDATE");
+  accept("free-key-1");
+  accept("free-key-2");
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", "2");
+  psql.run("COMMIT");
+  await_status("locked-key", "succeeded");
+  EXPECT_EQ(broker.requests().size(), 3U);
 }
 
 TEST_F(HttpBrokerTest, WhatMayPassIsTriedAgainAndWhatIsFinalIsNot) {

@@ -193,6 +193,27 @@ TEST_F(OrdersTest, ALapsedRowWhoseLedgerIsSettledFollowsTheLedger) {
   EXPECT_EQ(value("SELECT count(*) FROM orders.paper_book"), "0");
 }
 
+TEST_F(OrdersTest, ALedgerRowThatGoesOrComesWhileAnOrderIsSentIsWrittenAllTheSame) {
+  const auto worker =
+      node({"TODOKE_BROKER_PAPER_LATENCY_MS=700", "BROKER_TIMEOUT_MS=1000", "OUTBOX_CONCURRENCY=2"});
+  accept("gone-key");
+  run("SET orders.actor = 'test'; INSERT INTO orders.outbox_orders (idempotency_key, order_request_json, "
+      "request_digest)"
+      " SELECT 'come-key', jsonb_set(order_request_json, '{idempotency_key}', '\"come-key\"'), request_digest"
+      " FROM orders.outbox_orders; RESET orders.actor");
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'sending'", "2");
+  run("SET orders.actor = 'test'; DELETE FROM orders.idempo_ledger WHERE idempotency_key = 'gone-key';"
+      "INSERT INTO orders.idempo_ledger (idempotency_key, request_digest)"
+      " SELECT idempotency_key, request_digest FROM orders.outbox_orders WHERE idempotency_key = 'come-key';"
+      "RESET orders.actor");
+  for (const auto* key : {"gone-key", "come-key"}) {
+    await_status(key, "succeeded");
+    EXPECT_EQ(ledger(key, "status"), "succeeded") << key;
+  }
+  EXPECT_EQ(value("SELECT count(*) FROM orders.sends"), "2");
+  EXPECT_EQ(value("SELECT max(claim_no) FROM orders.outbox_orders"), "1");
+}
+
 TEST_F(OrdersTest, ADatabaseThatLosesTheSettlingIsRetriedWithoutASecondSend) {
   // The ledger can't be written until the constraint is gone.
   const auto worker = node();
