@@ -277,8 +277,10 @@ const Registration kRegistered(Command{
         "--refuse-intake: new ones "
         "are refused, too\n"
         "resume    takes that halt away\n"
-        "reconcile compares outbox, ledger, journal and the broker's book, names each difference, and ends "
-        "with 1 when there is one\n\n"
+        "reconcile compares outbox, ledger, journal and the broker's book and names each difference; ends "
+        "with 0 "
+        "when all agree, with 1 when there is a difference or the broker could not be asked about an "
+        "order\n\n"
         "release, abort and settle need --force for an order that a worker holds: the worker is fenced and, "
         "but for "
         "settle, the order marked as in doubt. Every change is audited with your user name and --reason.",

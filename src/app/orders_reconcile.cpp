@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "app/connection_in_use.hpp"
+#include "orders/fix_book.hpp"
+#include "orders/fix_config.hpp"
 #include "orders/http_adapter.hpp"
 #include "orders/paper_adapter.hpp"
 #include "orders/reconcile.hpp"
@@ -17,6 +19,11 @@
 
 namespace todoke::app {
 namespace {
+
+// A session whose owner died is another worker's after its lease; then that one logs on.
+constexpr std::chrono::milliseconds kLogonMax(5'000);
+// Several at once are asked through a FIX session, so that an answer comes within one of these.
+constexpr int kBrokerTimeouts = 4;
 
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -36,39 +43,53 @@ struct AskableBroker {
   SystemClock clock;
   metrics::Registry registry;
   std::unique_ptr<pg::Pool> pool;
-  std::unique_ptr<orders::BrokerAdapter> adapter;  // null: it can't be asked from here
+  std::unique_ptr<orders::BrokerAdapter> adapter;
+  std::unique_ptr<orders::BrokerBook> book;  // null: it can't be asked
 };
 
-std::unique_ptr<orders::BrokerAdapter> adapter_of(const std::string& name, const Config& config,
-                                                  const Executor& executor, AskableBroker& broker) {
-  std::unique_ptr<orders::BrokerAdapter> adapter;
-  if (name == "paper") {
+void open_book(AskableBroker& broker, const std::string& name, const Config& config,
+               const Executor& executor) {
+  const auto timeout = config.get(orders::keys::kBrokerTimeout);
+  if (name == "fix") {
+    pg::ConnectOptions connect;
+    connect.url = database_in_use(config).url;
+    const auto patience = kBrokerTimeouts * timeout + config.get(orders::keys::kFixLease) + kLogonMax;
+    broker.book = std::make_unique<orders::FixBook>(std::move(connect), patience);
+  } else if (name == "paper") {
     auto options = orders::PaperOptions::from(config);
     if (!options) throw UserError(options.error().message);
-    adapter = std::make_unique<orders::PaperAdapter>(std::move(*options), *broker.pool, broker.clock);
+    broker.adapter = std::make_unique<orders::PaperAdapter>(std::move(*options), *broker.pool, broker.clock);
   } else if (name == "http") {
     auto options = orders::HttpAdapterOptions::from(config, 1);
     if (!options) throw UserError(options.error().message);
-    adapter = std::make_unique<orders::HttpAdapter>(executor, std::move(*options));
+    broker.adapter = std::make_unique<orders::HttpAdapter>(executor, std::move(*options));
   }
-  if (adapter && !adapter->can_find()) adapter.reset();
-  return adapter;
+  if (broker.adapter && broker.adapter->can_find()) {
+    broker.book = std::make_unique<orders::AdapterBook>(*broker.adapter, timeout);
+  }
+}
+
+std::string summary(const orders::ReconcileProgress& seen) {
+  auto text = fmt::format("{} orders, {} not settled yet, {} asked at the broker, {} with differences",
+                          seen.orders, seen.open, seen.asked, seen.different);
+  if (seen.not_asked > 0) text += fmt::format(", {} not asked at the broker", seen.not_asked);
+  if (seen.changed > 0) text += fmt::format(", {} changed meanwhile", seen.changed);
+  return text + "\n";
 }
 
 Task<void> compare(pg::Connection& connection, const Config& config, std::string name, SystemTime since,
                    bool& agree) {
   const auto executor = co_await asio::this_coro::executor;
   AskableBroker broker(config);
-  broker.adapter = adapter_of(name, config, executor, broker);
-  if (!broker.adapter) {
-    print(fmt::format("the broker of {} can't be asked by this command: ledger, outbox and journal only\n",
-                      name));
+  open_book(broker, name, config, executor);
+  if (!broker.book) {
+    print(fmt::format("the broker of {} can't be asked: ledger, outbox and journal only\n", name));
   }
   orders::ReconcileOptions options;
   options.adapter = name;
   options.since = since;
-  options.broker = broker.adapter.get();
-  options.broker_timeout = config.get(orders::keys::kBrokerTimeout);
+  options.broker = broker.book.get();
+  options.on_notice = [](const std::string& notice) { print(notice + "\n"); };
   options.on_difference = [](std::int64_t id, const std::string& key_hash, const std::string& difference) {
     print(fmt::format("order {} ({}): {}\n", id, key_hash.substr(0, 12), difference));
   };
@@ -76,9 +97,8 @@ Task<void> compare(pg::Connection& connection, const Config& config, std::string
     std::fputs(fmt::format("{} orders looked at\n", progress.orders).c_str(), stderr);
   };
   const auto seen = co_await orders::reconcile(connection, std::move(options));
-  print(fmt::format("{} orders, {} not settled yet, {} asked at the broker, {} with differences\n",
-                    seen.orders, seen.open, seen.asked, seen.different));
-  agree = seen.different == 0;
+  print(summary(seen));
+  agree = seen.different == 0 && seen.not_asked == 0;
 }
 
 }  // namespace
@@ -88,6 +108,10 @@ int reconcile_orders(const Config& config, const Arguments& arguments) {
   const auto since = arguments.options.find("since");
   if (adapter == arguments.options.end() || since == arguments.options.end()) {
     throw UsageError("orders reconcile: say --adapter NAME and --since TIME");
+  }
+  const std::string choices(orders::keys::kAdapter.spec.choices);
+  if (fmt::format("|{}|", choices).find(fmt::format("|{}|", adapter->second)) == std::string::npos) {
+    throw UsageError(fmt::format("--adapter {}: say one of {}", adapter->second, choices));
   }
   const auto time = orders::parse_timestamp(since->second);
   if (!time)

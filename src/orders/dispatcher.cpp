@@ -9,6 +9,7 @@
 #include "base/bytes.hpp"
 #include "base/log.hpp"
 #include "orders/fix_adapter.hpp"
+#include "orders/fix_questions.hpp"
 #include "orders/handler.hpp"
 #include "orders/http_adapter.hpp"
 #include "orders/monitor.hpp"
@@ -195,7 +196,11 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
                                       FixLinkParts{parts.executor, parts.clock, parts.pool, parts.database,
                                                    parts.health, parts.metrics, name});
       built.services.push_back(fix);
-      built.stops_within += FixLink::kStopMax;
+      const auto timeout = parts.config.get(keys::kBrokerTimeout);
+      built.services.push_back(
+          std::make_shared<FixQuestions>(fix, FixQuestionsParts{parts.executor, parts.clock, parts.pool,
+                                                                parts.listener, parts.metrics, timeout}));
+      built.stops_within += FixLink::kStopMax + timeout + 2 * FixQuestions::kStatementMax;
     }
     const auto worker = std::make_shared<OrderWorker>(parts, name, parts.halts, metrics, fix);
     built.services.push_back(worker);

@@ -172,6 +172,14 @@ Task<FindOutcome> FixAdapter::find(SendRequest request, Deadline deadline) {
   co_return co_await ask(request, std::move(stored), deadline);
 }
 
+Task<FindOutcome> FixAdapter::ask_broker(SendRequest request, Deadline deadline) {
+  std::string why;
+  if (!link_->is_open(why)) co_return unknown(std::move(why));
+  if (link_->is_awaited(request.broker_id)) co_return unknown("the order is being sent at this moment");
+  FixStored nothing;
+  co_return co_await ask(request, std::move(nothing), deadline);
+}
+
 Task<FindOutcome> FixAdapter::ask(const SendRequest& request, FixStored stored, Deadline deadline) {
   const auto& order = *request.order;
   const auto awaited = link_->await(request.broker_id);

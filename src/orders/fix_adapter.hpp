@@ -22,6 +22,8 @@ class FixAdapter final : public BrokerAdapter {
   [[nodiscard]] bool can_find() const override { return true; }
   Task<SendOutcome> send(SendRequest request, Deadline deadline) override;
   Task<FindOutcome> find(SendRequest request, Deadline deadline) override;
+  // What the broker says now, whatever is stored. Leaves alone an order that is being sent or looked up.
+  Task<FindOutcome> ask_broker(SendRequest request, Deadline deadline);
 
  private:
   Task<SendOutcome> wait_for_outcome(const SendRequest& request, std::shared_ptr<FixAwaited> awaited,

@@ -53,6 +53,7 @@ Expected<FixOptions> FixOptions::from(const Config& config) {
   options.account = config.get(keys::kFixAccount);
   options.cl_ord_id_max = static_cast<std::size_t>(config.get(keys::kFixClOrdIdMax));
   options.lease = config.get(keys::kFixLease);
+  options.questions_per_sec = static_cast<int>(config.get(keys::kFixQuestionsPerSec));
   return options;
 }
 
@@ -61,7 +62,7 @@ std::span<const KeySpec* const> fix_config_keys() {
       &keys::kFixHost.spec,       &keys::kFixPort.spec,      &keys::kFixSender.spec,
       &keys::kFixTarget.spec,     &keys::kFixUsername.spec,  &keys::kFixPassword.spec,
       &keys::kFixAccount.spec,    &keys::kFixHeartbeat.spec, &keys::kFixReset.spec,
-      &keys::kFixClOrdIdMax.spec, &keys::kFixLease.spec,
+      &keys::kFixClOrdIdMax.spec, &keys::kFixLease.spec,     &keys::kFixQuestionsPerSec.spec,
   };
   return kKeys;
 }

@@ -91,6 +91,15 @@ inline constexpr Key<std::chrono::milliseconds> kFixLease{{
     .min = 2'000,
     .max = 600'000,
 }};
+inline constexpr Key<std::int64_t> kFixQuestionsPerSec{{
+    .name = "orders.fix.questions_per_sec",
+    .type = KeyType::integer,
+    .fallback = "20",
+    .meaning = "How many status requests a second go to the broker for `todoke orders reconcile`. Stay below "
+               "what the broker allows a session, and leave room for orders.",
+    .min = 1,
+    .max = 1'000,
+}};
 
 }  // namespace todoke::orders::keys
 
@@ -102,6 +111,7 @@ struct FixOptions {
   std::string account;
   std::size_t cl_ord_id_max = 20;
   std::chrono::milliseconds lease{10'000};
+  int questions_per_sec = 20;
 
   // What is missing is named.
   static Expected<FixOptions> from(const Config& config);

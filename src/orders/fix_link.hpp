@@ -79,6 +79,8 @@ class FixLink final : public Service {
 
   // Tells what comes for the ClOrdID as long as the handle lives.
   std::shared_ptr<FixAwaited> await(const std::string& cl_ord_id);
+  // Whether somebody waits for what comes for it; a second one would take it away from the first.
+  [[nodiscard]] bool is_awaited(const std::string& cl_ord_id) const;
   // Writes an order down. False: it must not be sent.
   Task<bool> put(FixEntry entry, Deadline deadline);
   // False: it was not taken. What becomes of it is told by `awaited`.

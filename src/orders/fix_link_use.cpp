@@ -55,6 +55,11 @@ std::shared_ptr<FixAwaited> FixLink::awaited(const std::string& cl_ord_id) {
   return found == awaited_.end() ? nullptr : found->second.lock();
 }
 
+bool FixLink::is_awaited(const std::string& cl_ord_id) const {
+  const auto found = awaited_.find(cl_ord_id);
+  return found != awaited_.end() && !found->second.expired();
+}
+
 Task<bool> FixLink::put(FixEntry entry, Deadline deadline) {
   if (!owning_) co_return false;
   auto put = std::make_shared<Put>(executor_);

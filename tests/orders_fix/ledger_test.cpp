@@ -161,6 +161,22 @@ TEST_F(LateReportTest, TheNextOwnerBringsInWhatTheLastOneLeft) {
   eventually("the fill", [&] { return result("left-over-1", "{executed_qty}") == "2"; });
 }
 
+TEST_F(LateReportTest, ReportsThatComeAgainToTheNextOwnerAreKnownByTheirExecId) {
+  auto one = side("host:1:aa");
+  one->await_logon();
+  settle("again-1", one->send(order("again-1")));
+  one.reset();
+  // As after a crash: the number in is behind, and the broker sends its reports once more.
+  run("UPDATE orders.fix_sessions SET next_in = 2");
+  const auto two = side("host:2:bb");
+  eventually("both reports again",
+             [&] { return two->metric("orders_fix_reports_total{kind=\"repeated\"}") == 2; });
+  await(all_applied(), "0");
+  EXPECT_EQ(value("SELECT count(*) FROM orders.fix_reports"), "2");
+  EXPECT_EQ(result("again-1", "{executed_qty}"), "2");
+  EXPECT_EQ(broker.got("D").size(), 1U);
+}
+
 TEST_F(LateReportTest, AReportForNobodyIsCountedAndKept) {
   const auto one = side();
   one->await_logon();

@@ -3,35 +3,13 @@
 
 #include <fmt/format.h>
 
-#include "broker.hpp"
-#include "orders/rig.hpp"
+#include "node_rig.hpp"
 
 namespace todoke::test {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-class FixNodeTest : public OrdersTest {
- protected:
-  [[nodiscard]] Environment environment(const Environment& more = {}) const {
-    Environment all{"TODOKE_BROKER_ADAPTER=fix",
-                    "TODOKE_ORDERS_FIX_HOST=127.0.0.1",
-                    fmt::format("TODOKE_ORDERS_FIX_PORT={}", broker.port()),
-                    "TODOKE_ORDERS_FIX_SENDER_COMP_ID=TODOKE",
-                    "TODOKE_ORDERS_FIX_TARGET_COMP_ID=BROKER",
-                    "TODOKE_ORDERS_FIX_LEASE_SEC=3",
-                    "BROKER_TIMEOUT_MS=3000",
-                    "OUTBOX_LOCK_LEASE_SEC=4"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  std::string result(const std::string& key, const std::string& path) {
-    return ledger(key, fmt::format("coalesce(response_payload_json #>> '{}', '')", path));
-  }
-
-  Broker broker;
-};
 
 TEST_F(FixNodeTest, AnOrderIsFilledAndSettled) {
   const auto one = node(environment());
@@ -134,6 +112,21 @@ TEST_F(FixNodeTest, LaterFillsAreShownByGet) {
     return http_get(one->public_url() + "/do/order/shown-by-get-1").body.find("10.25") != std::string::npos;
   });
   EXPECT_THAT(http_get(one->public_url() + "/do/order/shown-by-get-1").body, HasSubstr("WORKING"));
+}
+
+TEST_F(FixNodeTest, AmountsGoFromTheBodyToTheWireAndToTheLedgerDigitForDigit) {
+  const auto one = node(environment());
+  // A double would have 0.1 and 64250.123456789.
+  const std::string body =
+      R"({"instrument": "BTC-USD", "side": "BUY", "qty": 0.100000000000000001, "price": 64250.123456789012345678, )"
+      R"("time_in_force": "IOC", "idempotency_key": "digits-1"})";
+  run_command({"curl", "-s", "-H", "Content-Type: application/json", "-H", "Idempotency-Key: digits-1", "-d",
+               body, one->public_url() + "/do/order"});
+  await_status("digits-1", "succeeded");
+  EXPECT_EQ(broker.got("D").at(0).at(38), "0.100000000000000001");
+  EXPECT_EQ(broker.got("D").at(0).at(44), "64250.123456789012345678");
+  EXPECT_EQ(result("digits-1", "{executed_qty}"), "0.100000000000000001");
+  EXPECT_EQ(result("digits-1", "{fills,0,px}"), "64250.123456789012345678");
 }
 
 TEST_F(FixNodeTest, AnotherWorkerTakesTheSessionOfOneThatWasKilledAndGoesOnWithItsNumbers) {

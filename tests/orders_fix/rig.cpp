@@ -12,6 +12,7 @@ namespace todoke::test {
 namespace {
 
 constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::milliseconds kQuestionMax(500);
 
 orders::FixOptions options_for(int port) {
   orders::FixOptions options;
@@ -21,6 +22,7 @@ orders::FixOptions options_for(int port) {
   options.session.target_comp_id = "BROKER";
   options.name = "TODOKE->BROKER";
   options.lease = 4s;
+  options.questions_per_sec = 1'000;
   return options;
 }
 
@@ -47,17 +49,28 @@ FixSide::FixSide(const TestDatabase& database, int port, const std::string& work
   link_ = std::make_shared<orders::FixLink>(
       options, orders::FixLinkParts{io_.get_executor(), clock_, *pool_, connect, health_, metrics_, worker});
   adapter_ = std::make_unique<orders::FixAdapter>(link_);
+  listener_ = std::make_unique<pg::Listener>(io_.get_executor(), pg::ListenerOptions{connect}, metrics_);
+  questions_ = std::make_unique<orders::FixQuestions>(
+      link_,
+      orders::FixQuestionsParts{io_.get_executor(), clock_, *pool_, *listener_, metrics_, kQuestionMax});
+  // Stopped one after the other, as a node does.
+  run(*listener_, [this] { guard_.reset(); });
+  run(*link_, [this] { listener_->stop(); });
+  run(*questions_, [this] { link_->stop(); });
+  thread_ = std::thread([this] { io_.run(); });
+}
+
+void FixSide::run(Service& service, std::function<void()> then) {
   asio::co_spawn(
       io_,
-      [link = link_]() -> Task<void> {
-        co_await link->start();
-        co_await link->run();
+      [&service]() -> Task<void> {
+        co_await service.start();
+        co_await service.run();
       },
-      [this](const std::exception_ptr& error) {
+      [then = std::move(then)](const std::exception_ptr& error) {
         if (error) ADD_FAILURE() << describe(error);
-        guard_.reset();
+        then();
       });
-  thread_ = std::thread([this] { io_.run(); });
 }
 
 FixSide::~FixSide() {
@@ -67,7 +80,7 @@ FixSide::~FixSide() {
 void FixSide::stop() {
   if (stopped_) return;
   stopped_ = true;
-  asio::post(io_, [this] { link_->stop(); });
+  asio::post(io_, [this] { questions_->stop(); });
   thread_.join();
   pool_->close();
   io_.restart();

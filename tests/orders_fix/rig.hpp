@@ -1,5 +1,5 @@
-// A worker's side of a FIX session in the test's process: link and adapter on a loop of their own, with a
-// broker and a database.
+// A worker's side of a FIX session in the test's process: link, adapter and questions on a loop of their own,
+// with a broker and a database.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 #include "broker.hpp"
 #include "harness/test_database.hpp"
-#include "orders/fix_adapter.hpp"
+#include "orders/fix_questions.hpp"
 #include "orders/order.hpp"
 
 namespace todoke::test {
@@ -47,6 +47,8 @@ class FixSide {
  private:
   template <class Value>
   Value call(Task<Value> task);
+  // `then` when it has ended.
+  void run(Service& service, std::function<void()> then);
 
   SystemClock clock_;
   HealthBoard health_;
@@ -56,6 +58,8 @@ class FixSide {
   std::unique_ptr<pg::Pool> pool_;
   std::shared_ptr<orders::FixLink> link_;
   std::unique_ptr<orders::FixAdapter> adapter_;
+  std::unique_ptr<pg::Listener> listener_;
+  std::unique_ptr<orders::FixQuestions> questions_;
   std::thread thread_;
   bool stopped_ = false;
 };
