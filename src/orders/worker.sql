@@ -23,7 +23,8 @@ SELECT pg_advisory_xact_lock(128021775215470);
 --
 -- $5 (orders.serialize_by = instrument): of each instrument only the first that is open, and none of an instrument that is
 -- being sent; two index reads for each instrument with open orders, however many those are. The half that $5 leaves out is
--- not executed. Behind 200,000 rows that wait: 0.37 ms with the commit, 0.94 times of alone (bench/orders).
+-- not executed. Behind 200,000 rows that wait: 0.37 ms with the commit, 0.94 times of alone (bench/orders). With 100
+-- instruments and 100,000 orders of which no statistics were taken, EXPLAIN (ANALYZE): 1 ms, in order 2 ms.
 -- name: claim
 WITH RECURSIVE heads AS (
   (SELECT coalesce(o.instrument, '') AS instrument, o.id FROM orders.outbox_orders o
@@ -33,13 +34,14 @@ WITH RECURSIVE heads AS (
     SELECT coalesce(o.instrument, '') AS instrument, o.id FROM orders.outbox_orders o
     WHERE o.status IN ('pending', 'sending', 'failed') AND coalesce(o.instrument, '') > h.instrument
     ORDER BY coalesce(o.instrument, ''), o.id LIMIT 1) n),
+busy AS MATERIALIZED (
+  SELECT coalesce(o.instrument, '') AS instrument FROM orders.outbox_orders o WHERE o.status = 'sending' ORDER BY o.id),
 in_order AS MATERIALIZED (
   -- The empty text keeps the planner from reading the index of pending rows, all of them, instead of the one row.
   SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due FROM heads h JOIN orders.outbox_orders o ON o.id = h.id
   WHERE $5 AND o.status || '' = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
     AND (o.adapter IS NULL OR o.adapter = $3) AND h.instrument <> ALL ($4::text[])
-    AND NOT EXISTS (SELECT FROM orders.outbox_orders s
-                    WHERE s.status = 'sending' AND coalesce(s.instrument, '') = h.instrument)
+    AND NOT EXISTS (SELECT FROM busy b WHERE b.instrument = h.instrument)
   ORDER BY coalesce(o.next_run_at, o.created_at), o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED),
 as_due AS MATERIALIZED (
   SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due FROM orders.outbox_orders o
