@@ -123,6 +123,7 @@ void FixLink::open_session(const FixOwned& owned) {
   settings.next_out = static_cast<int>(owned.next_out);
   settings.next_in = static_cast<int>(owned.next_in);
   reserved_out_ = owned.next_out + FixStore::kNumbersAhead;
+  requests_ = 0;
   resets_ = 0;
   down_since_ = clock_.steady();
   was_logged_on_ = false;
@@ -225,6 +226,7 @@ FixRound FixLink::gather() {
 Task<bool> FixLink::round(std::int64_t epoch) {
   writing_.insert(writing_.end(), puts_.begin(), puts_.end());
   puts_.clear();
+  const auto requests = requests_;
   const auto work = gather();
   const auto asked = clock_.steady();
   std::exception_ptr failure;
@@ -237,6 +239,7 @@ Task<bool> FixLink::round(std::int64_t epoch) {
   end_puts(writing_, !failure && end.is_ours);
   if (failure) std::rethrow_exception(failure);
   if (!end.is_ours) co_return false;
+  requests_ -= requests;
   lease_from(asked);
   unstored_.clear();
   deliver(work, std::move(end));

@@ -132,6 +132,7 @@ class FixLink final : public Service {
   SteadyTime down_since_{};
   bool was_logged_on_ = false;
   std::int64_t reserved_out_ = 1;
+  std::int64_t requests_ = 0;  // sent since the last round that was written
   unsigned resets_ = 0;
 
   std::map<std::string, std::weak_ptr<FixAwaited>> awaited_;

@@ -15,6 +15,10 @@ constexpr std::chrono::milliseconds kApplyEvery(1'000);
 constexpr std::chrono::hours kForgetEvery(1);
 // Handles that were dropped are swept when the map has doubled.
 constexpr std::size_t kAwaitedSweepFirst = 64;
+// Requests take numbers that no round has counted yet: those since the last round and those that were on
+// their way then must fit into what is reserved, with room for heartbeats.
+constexpr std::int64_t kRequestsOfRound = 40;
+static_assert(2 * kRequestsOfRound + 20 <= FixStore::kNumbersAhead);
 constexpr double kStateStandby = 0;
 constexpr double kStateLoggedOut = 1;
 constexpr double kStateLoggedOn = 2;
@@ -86,6 +90,8 @@ bool FixLink::send(const fix::NewOrder& order, Deadline deadline,
 
 bool FixLink::send(const fix::StatusRequest& request, Deadline deadline,
                    const std::shared_ptr<FixAwaited>& awaited) {
+  if (requests_ >= kRequestsOfRound) return false;
+  if (++requests_ >= kRequestsOfRound / 2) wake_.set();
   return session_ && session_->send(request, deadline.at(), tell_sent(awaited));
 }
 
