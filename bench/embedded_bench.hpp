@@ -1,9 +1,11 @@
 // A benchmark on an embedded Postgres of its own (fsync on), in a temporary folder.
 #pragma once
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <unistd.h>
 
@@ -12,9 +14,37 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
+#include "pg/connection.hpp"
 #include "pg/embedded.hpp"
+#include "pg/migrations.hpp"
 
 namespace todoke::bench {
+
+// For what is not measured by itself: only something that hangs takes so long.
+constexpr std::chrono::seconds kStepMax(600);
+
+inline Deadline soon() {
+  return Deadline::after(kStepMax);
+}
+
+// At once, so that a reader follows a run that takes minutes.
+inline void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+inline double seconds_since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+// A connection to the server's database, with the tables of migrations/.
+inline Task<std::unique_ptr<pg::Connection>> connect_migrated(const pg::EmbeddedPostgres& server) {
+  pg::ConnectOptions options;
+  options.url = server.connection_string();
+  auto connection = co_await pg::Connection::connect(options, soon());
+  co_await pg::migrate(*connection, pg::embedded_migrations(), "bench");
+  co_return connection;
+}
 
 inline Task<void> start_and_measure(pg::EmbeddedPostgres& server,
                                     Task<void> (*measure)(pg::EmbeddedPostgres&)) {

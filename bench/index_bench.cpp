@@ -2,7 +2,6 @@
 // without tokens; the rate of a rebuild; and how long searches take. On an embedded Postgres with fsync on.
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -18,7 +17,6 @@
 #include "index/index_consumer.hpp"
 #include "index/search.hpp"
 #include "outbox/runner.hpp"
-#include "pg/migrations.hpp"
 #include "search_text/generate.hpp"
 
 namespace todoke::bench {
@@ -52,19 +50,6 @@ constexpr pg::Statement kOffset{
 constexpr pg::Statement kSizes{"sizes",
                                "SELECT pg_table_size('cn_search.post_search_documents')::float8, "
                                "pg_relation_size('cn_search.post_search_documents_tokens')::float8"};
-
-Deadline soon() {
-  return Deadline::after(600s);
-}
-
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
-
-double seconds_since(Steady::time_point began) {
-  return std::chrono::duration<double>(Steady::now() - began).count();
-}
 
 // The posts themselves, without anything to search by.
 class Plain final : public outbox::Consumer {
@@ -267,10 +252,9 @@ Task<void> measure_case(Node& node, pg::Connection& connection, Case one, std::i
 
 Task<void> measure(pg::EmbeddedPostgres& server) {
   const auto executor = co_await asio::this_coro::executor;
+  const auto connection = co_await connect_migrated(server);
   pg::ConnectOptions connect;
   connect.url = server.connection_string();
-  const auto connection = co_await pg::Connection::connect(connect, soon());
-  co_await pg::migrate(*connection, pg::embedded_migrations(), "bench");
   {
     Node node(executor, connect);
     const Case english{Language::english, 60'000, 30};

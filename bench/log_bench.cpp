@@ -2,7 +2,6 @@
 // Postgres with fsync on.
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +12,6 @@
 
 #include "embedded_bench.hpp"
 #include "outbox/runner.hpp"
-#include "pg/migrations.hpp"
 #include "pg/pool.hpp"
 
 namespace todoke::bench {
@@ -37,15 +35,6 @@ constexpr pg::Statement kPage{
     "reason FROM cn_relay.events_outbox WHERE seq > $1 ORDER BY seq LIMIT $2"};
 constexpr pg::Statement kPartitions{"partitions",
                                     "SELECT cn_relay.ensure_partitions(now() + interval '1 month')"};
-
-Deadline soon() {
-  return Deadline::after(60s);
-}
-
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
 
 std::int64_t micros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch()).count();
@@ -175,16 +164,13 @@ Task<double> plain_pages(pg::Connection& connection, std::int64_t after) {
     after = page[page.size() - 1].get<std::int64_t>(0);
     rows += static_cast<std::int64_t>(page.size());
   }
-  co_return static_cast<double>(rows) / std::chrono::duration<double>(Clock::now() - began).count();
+  co_return static_cast<double>(rows) / seconds_since(began);
 }
 
 Task<void> measure(pg::EmbeddedPostgres& server) {
   const auto executor = co_await asio::this_coro::executor;
   const auto url = server.connection_string();
-  pg::ConnectOptions connect;
-  connect.url = url;
-  const auto connection = co_await pg::Connection::connect(connect, soon());
-  co_await pg::migrate(*connection, pg::embedded_migrations(), "bench");
+  const auto connection = co_await connect_migrated(server);
 
   // What a quick machine appends between two looks at the partitions.
   std::string room =
@@ -197,10 +183,10 @@ Task<void> measure(pg::EmbeddedPostgres& server) {
   SystemClock clock;
   metrics::Registry registry;
   pg::PoolOptions pool_options;
-  pool_options.connect = connect;
+  pool_options.connect.url = url;
   pg::Pool pool(pool_options, clock, registry);
   pg::ListenerOptions listener_options;
-  listener_options.connect = connect;
+  listener_options.connect.url = url;
   pg::Listener listener(executor, listener_options, registry);
   outbox::LogSignal log;
   const auto consumer = std::make_shared<Idle>();
@@ -223,7 +209,7 @@ Task<void> measure(pg::EmbeddedPostgres& server) {
     co_await connection->execute_script(go, soon());
     const auto began = Clock::now();
     while (consumer->rows < target) co_await sleep_for(5ms);
-    const double took = std::chrono::duration<double>(Clock::now() - began).count();
+    const double took = seconds_since(began);
     const double rate = static_cast<double>(kBacklogRows) / took;
     const double pages = co_await plain_pages(*connection, 0);
     print(

@@ -23,7 +23,6 @@
 #include "orders/worker_config.hpp"
 #include "orders_load/http_load.hpp"
 #include "own_node.hpp"
-#include "pg/migrations.hpp"
 
 namespace todoke::bench {
 namespace {
@@ -59,19 +58,6 @@ constexpr pg::Statement kFinal{
     "WHERE o.status = 'succeeded' AND l.status = 'succeeded'"};
 
 std::vector<std::pair<std::string, std::string>> peers;  // from the command line
-
-Deadline soon() {
-  return Deadline::after(600s);
-}
-
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
-
-double seconds_since(Steady::time_point began) {
-  return std::chrono::duration<double>(Steady::now() - began).count();
-}
 
 double at(const std::vector<double>& sorted, double part) {
   return sorted[static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1))];
@@ -242,10 +228,7 @@ double run_peer(const std::string& command) {
 Task<void> measure(pg::EmbeddedPostgres& server) {
   const auto executor = co_await asio::this_coro::executor;
   const auto url = server.connection_string();
-  pg::ConnectOptions connect;
-  connect.url = url;
-  const auto connection = co_await pg::Connection::connect(connect, soon());
-  co_await pg::migrate(*connection, pg::embedded_migrations(), "bench");
+  const auto connection = co_await connect_migrated(server);
   co_await measure_claim(executor, url, *connection);
   const auto ours = co_await measure_settling(executor, url, *connection);
   print(fmt::format("settled, {} each, nothing to do\n  todoke {:.0f}/s (with ledger and journal)\n",

@@ -18,10 +18,6 @@ constexpr pg::Statement kMany{"many",
 constexpr std::chrono::seconds kEach(3);
 const std::string kBody(400, 'x');
 
-Deadline soon() {
-  return Deadline::after(std::chrono::seconds(30));
-}
-
 std::int64_t next = 0;  // the number of the next row
 
 // Rows/s of `step`, which writes `rows` rows from number `first` on.
@@ -34,8 +30,7 @@ Task<double> rate(std::int64_t rows, Step step) {
     next += rows;
     done += rows;
   }
-  co_return static_cast<double>(done) /
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  co_return static_cast<double>(done) / seconds_since(began);
 }
 
 struct Pipelined {

@@ -26,14 +26,6 @@ constexpr std::size_t kBatch = 1'000;
 constexpr std::size_t kCharacters = 100;
 constexpr std::uint64_t kSeed = 7;
 
-Deadline soon() {
-  return Deadline::after(std::chrono::seconds(120));
-}
-
-double seconds_since(std::chrono::steady_clock::time_point began) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
-
 using Tokens = std::vector<std::string>;
 
 class DictionaryWords {
