@@ -57,8 +57,7 @@ class HttpCounterpart final : public Counterpart {
         co_return net::error_response(422, "NO_MARGIN", "no margin");
       case Behaviour::stays_silent:
       case Behaviour::loses_answers:
-        // Longer than anybody waits.
-        co_await sleep_for(std::chrono::seconds(2));
+        co_await silence_.keep();
         co_return net::json_response(201, kFill);
       case Behaviour::fills:
       case Behaviour::is_down:
@@ -79,6 +78,7 @@ class HttpCounterpart final : public Counterpart {
   std::set<std::string> tried_;
   std::map<std::string, int> executed_;
   net::test::Rig server_;
+  net::test::Silence silence_{server_.worker()};
 };
 
 }  // namespace

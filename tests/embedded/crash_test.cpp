@@ -92,7 +92,7 @@ TEST(EmbeddedCrash, ABusyBackendThatOutlivesItsPostmasterDoesNotBlockTheNextStar
              "SELECT count(*) FROM generate_series(1, 100000000000) a", nullptr);
     ::_exit(127);
   }
-  wait_until([&node] {
+  wait_until("the statement to run", [&node] {
     return node.sql(
                "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%generate_series%' AND state = "
                "'active' "
@@ -117,7 +117,7 @@ TEST(EmbeddedCrash, ADeadBackendIsRecoveredByPostgresItselfAndTheServiceGoesOn) 
   const auto victim =
       std::stoi(node.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"));
   ASSERT_EQ(::kill(victim, SIGKILL), 0);
-  wait_until([victim] { return ::kill(victim, 0) != 0; });
+  wait_until("its end", [victim] { return ::kill(victim, 0) != 0; });
   node.until([&node] { return answers(node); });
   EXPECT_EQ(node.sql("SELECT answer FROM kept"), "42");
   EXPECT_TRUE(node.running());
@@ -131,7 +131,7 @@ TEST(EmbeddedCrash, WhenTodokeIsKilledPostgresStopsByItself) {
   host.wait_until_ready();
   EXPECT_FALSE(processes_of_cluster(folder.cluster()).empty());
   host.kill();
-  wait_until([&folder] { return processes_of_cluster(folder.cluster()).empty(); });
+  wait_until("the end of the server", [&folder] { return processes_of_cluster(folder.cluster()).empty(); });
 }
 
 TEST(EmbeddedCrash, WhenTodokeIsKilledTheNextOneStartsAtOnceWithTheData) {
@@ -151,7 +151,7 @@ TEST(EmbeddedCrash, WhenTodokeIsKilledDuringInitdbTheNextOneBeginsAnew) {
   const TempFolder folder;
   {
     Host host(folder.data_dir());
-    wait_until([&folder] { return has_half_made(folder.data_dir()); });
+    wait_until("a half-made cluster", [&folder] { return has_half_made(folder.data_dir()); });
   }
   ASSERT_FALSE(std::filesystem::exists(folder.cluster()));
   Node node(folder.data_dir());
@@ -188,7 +188,7 @@ TEST(EmbeddedCrash, AnOrphanedPostmasterIsStoppedFirst) {
   ASSERT_FALSE(binaries.empty());
   const auto orphan =
       run_as_owner(postgres_command(binaries.back(), folder.cluster(), folder.data_dir() + "/run"));
-  wait_until([&] { return postmaster_is_ready(folder.cluster(), orphan); });
+  wait_until("the orphan", [&] { return postmaster_is_ready(folder.cluster(), orphan); });
 
   Node node(folder.data_dir());
   node.serve();

@@ -8,11 +8,9 @@
 #include <stdexcept>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <thread>
 #include <utility>
 
-#include <libpq-fe.h>
-
+#include "harness/sql_session.hpp"
 #include "pg/embedded_leftovers.hpp"
 
 namespace todoke::pg::tests {
@@ -103,23 +101,8 @@ std::string Node::sql(const std::string& statement) {
 }
 
 std::string run_sql(const std::string& connection_string, const std::string& statement) {
-  const std::unique_ptr<PGconn, decltype(&PQfinish)> connection(PQconnectdb(connection_string.c_str()),
-                                                                &PQfinish);
-  if (PQstatus(connection.get()) != CONNECTION_OK) throw std::runtime_error(PQerrorMessage(connection.get()));
-  const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQexec(connection.get(), statement.c_str()),
-                                                             &PQclear);
-  const auto status = PQresultStatus(result.get());
-  if (status == PGRES_COMMAND_OK) return {};
-  if (status != PGRES_TUPLES_OK) throw std::runtime_error(PQerrorMessage(connection.get()));
-  return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : std::string();
-}
-
-void wait_until(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("waited in vain");
-    std::this_thread::sleep_for(kStep);
-  }
+  const auto rows = test::SqlSession(connection_string).run(statement);
+  return rows.empty() ? std::string() : rows.front();
 }
 
 bool has_half_made(const std::string& data_dir) {

@@ -1,4 +1,4 @@
-// What the tests of the embedded Postgres share: a folder, a service that runs, SQL, and waiting.
+// What the tests of the embedded Postgres share: a folder, a service that runs, and SQL.
 #pragma once
 
 #include <exception>
@@ -9,9 +9,12 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "harness/await.hpp"
 #include "pg/embedded.hpp"
 
 namespace todoke::pg::tests {
+
+using test::wait_until;
 
 // A folder of its own under /tmp, removed at the end with the processes that still work in it.
 class TempFolder {
@@ -55,7 +58,7 @@ class Node {
   [[nodiscard]] bool running() const { return running_; }
   EmbeddedPostgres& service() { return *service_; }
 
-  // The first column of the first row; empty when there is none. Throws what Postgres says.
+  // The first row; empty when there is none. Throws what Postgres says.
   std::string sql(const std::string& statement);
 
  private:
@@ -68,9 +71,6 @@ class Node {
 };
 
 std::string run_sql(const std::string& connection_string, const std::string& statement);
-
-// Waits for what can't be subscribed to; throws after a generous deadline.
-void wait_until(const std::function<bool()>& condition);
 
 // Whether a folder of a half-made cluster stands in `data_dir`.
 bool has_half_made(const std::string& data_dir);

@@ -134,7 +134,7 @@ TEST(EmbeddedStart, APostmasterThatDoesNotReactIsKilled) {
   node.sql("CREATE TABLE kept AS SELECT 1 AS one");
   ASSERT_EQ(::kill(*node.service().pid(), SIGSTOP), 0);
   node.stop_well();
-  wait_until([&folder] { return processes_of_cluster(folder.cluster()).empty(); });
+  wait_until("the end of the server", [&folder] { return processes_of_cluster(folder.cluster()).empty(); });
   Node next(folder.data_dir());
   next.serve();
   EXPECT_EQ(next.sql("SELECT one FROM kept"), "1");
@@ -195,7 +195,7 @@ TEST(EmbeddedStart, WhatPostgresLogsIsLogged) {
   Node node(folder.data_dir());
   node.serve();
   EXPECT_THROW(node.sql("SELECT * FROM nowhere_to_be_found"), std::runtime_error);
-  wait_until([&] {
+  wait_until("the line in the log", [&] {
     const std::lock_guard lock(mutex);
     return logged.find("error   postgres: relation \"nowhere_to_be_found\" does not exist") !=
            std::string::npos;

@@ -38,7 +38,7 @@ struct ImmediateClose : testing::Test {
     const auto last = make_notes(1).front();
     ASSERT_TRUE(client.publish(last).accepted);
     sent.insert(last.id().hex());
-    Database database(conninfo_of(folder.path()));
+    SqlSession database(conninfo_of(folder.path()));
     EXPECT_EQ(stored_ids(database), sent);
     EXPECT_EQ(problems_in_store(database), "");
   }

@@ -1,15 +1,7 @@
 #include "faults/database.hpp"
 
-#include <stdexcept>
-
-#include <libpq-fe.h>
-
 namespace todoke::test {
 namespace {
-
-struct ResultDeleter {
-  void operator()(PGresult* result) const { PQclear(result); }
-};
 
 // Set by set: the log has no index for events, so nothing here may look them up one by one.
 constexpr const char* kProblems = R"(
@@ -64,44 +56,14 @@ std::string conninfo_of(const std::filesystem::path& data_dir) {
   return "host=" + (data_dir / "run").string() + " user=todoke dbname=todoke";
 }
 
-void Database::Closer::operator()(pg_conn* connection) const {
-  PQfinish(connection);
-}
-
-Database::Database(const std::string& conninfo) : connection_(PQconnectdb(conninfo.c_str())) {
-  if (PQstatus(connection_.get()) != CONNECTION_OK)
-    throw std::runtime_error(PQerrorMessage(connection_.get()));
-}
-
-void Database::run(const std::string& sql) {
-  column(sql);
-}
-
-std::vector<std::string> Database::column(const std::string& sql) {
-  const std::unique_ptr<PGresult, ResultDeleter> result(PQexec(connection_.get(), sql.c_str()));
-  const auto status = PQresultStatus(result.get());
-  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
-    throw std::runtime_error(PQerrorMessage(connection_.get()));
-  }
-  std::vector<std::string> values;
-  for (int i = 0; i < PQntuples(result.get()); ++i) values.emplace_back(PQgetvalue(result.get(), i, 0));
-  return values;
-}
-
-std::string Database::value(const std::string& sql) {
-  auto values = column(sql);
-  if (values.size() != 1) throw std::runtime_error(std::to_string(values.size()) + " rows for " + sql);
-  return std::move(values.front());
-}
-
-std::string problems_in_store(Database& database) {
+std::string problems_in_store(SqlSession& database) {
   std::string text;
-  for (const auto& problem : database.column(kProblems)) text += problem + "\n";
+  for (const auto& problem : database.run(kProblems)) text += problem + "\n";
   return text;
 }
 
-std::set<std::string> stored_ids(Database& database) {
-  const auto ids = database.column("SELECT event_id FROM cn_relay.events");
+std::set<std::string> stored_ids(SqlSession& database) {
+  const auto ids = database.run("SELECT event_id FROM cn_relay.events");
   return {ids.begin(), ids.end()};
 }
 

@@ -46,7 +46,7 @@ struct Killed : testing::Test {
   std::set<std::string> accepted;  // of all rounds
 
   void expect_all_there() {
-    Database database(conninfo_of(folder.path()));
+    SqlSession database(conninfo_of(folder.path()));
     EXPECT_THAT(without(accepted, stored_ids(database)), IsEmpty()) << "an OK was not true";
     EXPECT_EQ(problems_in_store(database), "");
   }
@@ -98,7 +98,7 @@ TEST_F(Killed, ADatabaseThatIsKilledCostsNoEventAndNoRestartOfTheRelay) {
   RelayProcess relay(folder.path());
   LiveSubscriber subscriber(relay.url(), R"({"#t":["kukuri:global"],"limit":0})");
   const auto writer = [&] {
-    return static_cast<pid_t>(std::stoi(Database(conninfo_of(folder.path()))
+    return static_cast<pid_t>(std::stoi(SqlSession(conninfo_of(folder.path()))
                                             .value("SELECT pid FROM pg_stat_activity "
                                                    "WHERE application_name = 'todoke writer'")));
   };
@@ -124,7 +124,7 @@ TEST_F(Killed, ADatabaseThatIsKilledCostsNoEventAndNoRestartOfTheRelay) {
     const auto last = make_notes(1).front();
     ASSERT_TRUE(NostrClient(relay.url()).publish(last).accepted);
     subscriber.wait_for(last.id().hex());
-    Database database(conninfo_of(folder.path()));
+    SqlSession database(conninfo_of(folder.path()));
     auto delivered = subscriber.ids();
     std::sort(delivered.begin(), delivered.end());
     const auto stored = stored_ids(database);

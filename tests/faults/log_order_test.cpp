@@ -17,7 +17,7 @@ namespace {
 // Transactions of one to three rows, into `table`, with pauses before their end; one of four is rolled back.
 void write_as_a_stranger(const std::string& conninfo, const std::string& table, std::uint32_t seed,
                          const std::atomic<bool>& stop) {
-  Database database(conninfo);
+  SqlSession database(conninfo);
   std::mt19937 engine(seed);
   const auto below = [&](int end) { return std::uniform_int_distribution<int>(0, end - 1)(engine); };
   while (!stop) {
@@ -39,7 +39,7 @@ TEST(LogOrder, AReaderMissesNoRowWhoeverWrites) {
   const TempFolder folder;
   RelayProcess relay(folder.path());
   const auto conninfo = conninfo_of(folder.path());
-  Database reader(conninfo);
+  SqlSession reader(conninfo);
   const auto partition =
       reader.value("SELECT table_name FROM cn_relay.log_partitions ORDER BY first_seq LIMIT 1");
   LiveSubscriber subscriber(relay.url(), R"({"#t":["kukuri:global"],"limit":0})");
@@ -58,8 +58,8 @@ TEST(LogOrder, AReaderMissesNoRowWhoeverWrites) {
   std::vector<std::string> read;
   std::string after = "0";
   const auto follow = [&] {
-    const auto rows = reader.column("SELECT seq FROM cn_relay.events_outbox WHERE seq > " + after +
-                                    " ORDER BY seq LIMIT 100");
+    const auto rows =
+        reader.run("SELECT seq FROM cn_relay.events_outbox WHERE seq > " + after + " ORDER BY seq LIMIT 100");
     read.insert(read.end(), rows.begin(), rows.end());
     if (!rows.empty()) after = rows.back();
     return !rows.empty();
@@ -70,7 +70,7 @@ TEST(LogOrder, AReaderMissesNoRowWhoeverWrites) {
   while (follow()) {
   }
   EXPECT_EQ(publisher.accepted(), kEvents);
-  EXPECT_EQ(read, reader.column("SELECT seq FROM cn_relay.events_outbox ORDER BY seq"));
+  EXPECT_EQ(read, reader.run("SELECT seq FROM cn_relay.events_outbox ORDER BY seq"));
   EXPECT_GT(read.size(), kEvents) << "the strangers must have written as well";
   const auto given_out = std::stoull(reader.value("SELECT last_value FROM cn_relay.events_outbox_seq"));
   EXPECT_LT(read.size(), given_out) << "some must have been rolled back";

@@ -10,7 +10,7 @@ namespace {
 struct MissingPartition : testing::Test {
   TempFolder folder;
   RelayProcess relay{folder.path()};
-  Database database{conninfo_of(folder.path())};
+  SqlSession database{conninfo_of(folder.path())};
 
   void expect_stores_a_batch() {
     Publisher publisher(relay.public_address(), make_notes(100));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/metric.hpp"
+
 namespace todoke::test {
 namespace {
 
@@ -20,9 +22,7 @@ RelayProcess::RelayProcess(const std::filesystem::path& data_dir, const std::vec
 }
 
 double RelayProcess::metric(const std::string& name) {
-  const auto text = "\n" + http_get("http://" + internal_address() + "/metrics").body;
-  const auto at = text.find("\n" + name + " ");
-  return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size() + 2));
+  return metric_in(http_get("http://" + internal_address() + "/metrics").body, name).value_or(0);
 }
 
 void RelayProcess::wait_for_metric(const std::string& name, double value) {

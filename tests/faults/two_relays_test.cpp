@@ -114,12 +114,12 @@ struct TwoRelays : testing::Test {
   TempFolder folders[2];
   RelayProcess first{folders[0].path()};
   RelayProcess second{folders[1].path(), {}, {"DATABASE_URL=" + conninfo_of(folders[0].path())}};
-  Database database{conninfo_of(folders[0].path())};
+  SqlSession database{conninfo_of(folders[0].path())};
 
   // What the rules make of the events in the order of the log.
   std::set<std::string> effective_by_model(const EventsById& known) {
     StoreModel model;
-    for (const auto& id : database.column("SELECT event_id FROM cn_relay.events ORDER BY ingested_seq")) {
+    for (const auto& id : database.run("SELECT event_id FROM cn_relay.events ORDER BY ingested_seq")) {
       EXPECT_EQ(model.take_one(relay::test::incoming_of(known.at(id))), relay::Outcome::stored)
           << "stored against the rules: " << known.at(id)->json();
     }
@@ -192,7 +192,7 @@ TEST_F(TwoRelays, EndWithTheSameViewAndHaveDeliveredItOnceAndInOrder) {
     const auto time_b = known.at(b)->created_at();
     return time_a != time_b ? time_a > time_b : a < b;
   });
-  auto in_the_log = database.column("SELECT event_id FROM cn_relay.events ORDER BY ingested_seq");
+  auto in_the_log = database.run("SELECT event_id FROM cn_relay.events ORDER BY ingested_seq");
   std::erase_if(in_the_log, [&](const auto& id) { return !effective.contains(id); });
   for (auto* relay : {&first, &second}) {
     NostrClient client(relay->url());

@@ -15,6 +15,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "harness/await.hpp"
 #include "net/socket.hpp"
 
 namespace todoke::test {
@@ -23,7 +24,6 @@ namespace {
 constexpr const char* kSocketName = "/.s.PGSQL.5432";
 constexpr int kBacklog = 64;
 constexpr int kTickMs = 20;  // how soon a thread sees that it should end
-constexpr std::chrono::seconds kPatience(30);
 
 sockaddr_un address_of(const std::string& folder) {
   const auto path = folder + kSocketName;

@@ -257,14 +257,6 @@ std::vector<pid_t> processes_in(const std::filesystem::path& folder) {
   return found;
 }
 
-void wait_until(const std::string& what, const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("gave up waiting for " + what);
-    ::poll(nullptr, 0, 5);
-  }
-}
-
 void wait_until_none_in(const std::filesystem::path& folder) {
   wait_until("the processes in " + folder.string() + " to end", [&] { return processes_in(folder).empty(); });
 }

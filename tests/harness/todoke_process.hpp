@@ -2,18 +2,16 @@
 // for.
 #pragma once
 
-#include <chrono>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
 
-namespace todoke::test {
+#include "harness/await.hpp"
 
-inline constexpr std::chrono::seconds kPatience(60);  // generous: only a hang reaches it
+namespace todoke::test {
 
 // A folder under /tmp, removed with everything in it at the end.
 class TempFolder {
@@ -96,7 +94,5 @@ HttpAnswer http_get(const std::string& url);
 std::vector<pid_t> processes_in(const std::filesystem::path& folder);
 // Waits until none is left.
 void wait_until_none_in(const std::filesystem::path& folder);
-// Waits until `condition` holds; throws `what` when patience ends.
-void wait_until(const std::string& what, const std::function<bool()>& condition);
 
 }  // namespace todoke::test

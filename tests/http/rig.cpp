@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sstream>
 #include <stdexcept>
 #include <sys/socket.h>
 
@@ -13,6 +12,7 @@
 #include <boost/asio/use_future.hpp>
 #include <fmt/format.h>
 
+#include "harness/metric.hpp"
 #include "net/text.hpp"
 
 namespace todoke::net::test {
@@ -68,6 +68,11 @@ void Gate::await_entered() {
   }
 }
 
+Task<void> Silence::keep() {
+  auto over = over_;
+  co_await over->wait();
+}
+
 Rig::Rig(std::size_t workers) {
   for (std::size_t i = 0; i < workers; ++i) workers_.push_back(std::make_unique<Loop>());
   config.listen = "127.0.0.1:0";
@@ -105,30 +110,15 @@ std::string Rig::url(std::string_view target, bool secure) const {
 }
 
 double Rig::metric(const std::string& series) const {
-  std::istringstream lines(registry.render());
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
-  }
-  return 0;
+  return todoke::test::metric_of(registry, series);
 }
-
-namespace {
-bool await(const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < until) {
-    if (condition()) return true;
-    std::this_thread::yield();
-  }
-  return false;
-}
-}  // namespace
 
 bool Rig::await_metric(const std::string& series, double value) const {
-  return await([&] { return metric(series) == value; });
+  return todoke::test::await([&] { return metric(series) == value; });
 }
 
 bool Rig::await_metric_above(const std::string& series, double value) const {
-  return await([&] { return metric(series) > value; });
+  return todoke::test::await([&] { return metric(series) > value; });
 }
 
 std::string RawResponse::header(std::string_view name) const {

@@ -11,13 +11,13 @@
 
 #include "base/metrics.hpp"
 #include "base/trace.hpp"
+#include "harness/await.hpp"
 #include "net/server.hpp"
 #include "net/socket.hpp"
 
 namespace todoke::net::test {
 
-// Long enough for a loaded machine; only a broken test ever waits for it.
-inline constexpr std::chrono::seconds kPatience(30);
+using todoke::test::kPatience;
 
 // An event loop on a thread of its own.
 class Loop {
@@ -50,6 +50,20 @@ class Gate {
  private:
   std::shared_ptr<Signal> open_;
   std::promise<void> entered_;
+};
+
+// For handlers that never answer: they wait here as long as it lives. A member after the server whose
+// handlers use it, so that they are let go before the server stops.
+class Silence {
+ public:
+  explicit Silence(const Executor& executor) : over_(std::make_shared<Signal>(executor)) {}
+  ~Silence() { over_->set_from_anywhere(); }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+  Task<void> keep();
+
+ private:
+  std::shared_ptr<Signal> over_;
 };
 
 class Rig {

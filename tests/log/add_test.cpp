@@ -20,7 +20,7 @@ TEST(ConsumersAdd, PrintsOnlyAConnectionStringThatWorksOnStandardOutput) {
   EXPECT_EQ(exit.code, 0) << exit.err;
   EXPECT_THAT(exit.out, testing::MatchesRegex(fmt::format(
                             "postgresql://consumer_one:[0-9a-f]+@127.0.0.1:{}/todoke\n", node.port())));
-  EXPECT_EQ(Session(exit.out.substr(0, exit.out.size() - 1)).value("SELECT current_user"), "consumer_one");
+  EXPECT_EQ(SqlSession(exit.out.substr(0, exit.out.size() - 1)).value("SELECT current_user"), "consumer_one");
   EXPECT_THAT(exit.err, HasSubstr("consumer one, role consumer_one, after seq 0"));
 
   EXPECT_THAT(node.add("afar", {"--log.advertise", "log.example.org:6000"}),
@@ -53,13 +53,13 @@ TEST(ConsumersAdd, BeginsWhereItIsToldAndWaitsForNobodyUnlessMandatory) {
 TEST(ConsumersAdd, ASecondTimeIsRefusedAndRenewGivesANewPassword) {
   LogNode node(Tcp::plain);
   const auto first = node.add("one", {"--mandatory"});
-  Session(first).run("UPDATE consumer_offsets SET last_seq = 5");
+  SqlSession(first).run("UPDATE consumer_offsets SET last_seq = 5");
   const auto again = node.todoke({"consumers", "add", "one"});
   EXPECT_EQ(again.code, 1);
   EXPECT_THAT(again.err, HasSubstr("the consumer one is there already: --renew gives it a new password"));
   const auto second = node.add("one", {"--renew"});
   EXPECT_THAT(refusal(first), HasSubstr("password authentication failed"));
-  EXPECT_EQ(Session(second).value("SELECT last_seq FROM consumer_offsets WHERE mandatory"), "5");
+  EXPECT_EQ(SqlSession(second).value("SELECT last_seq FROM consumer_offsets WHERE mandatory"), "5");
   EXPECT_THAT(node.todoke({"consumers", "add", "two", "--renew"}).err, HasSubstr("there is no consumer two"));
   EXPECT_EQ(node.todoke({"consumers", "add", "one", "--renew", "--mandatory"}).code, 2);
 }
@@ -72,7 +72,7 @@ TEST(ConsumersAdd, TakesNoNameThatIsTakenOrDoesNotFit) {
   }
   EXPECT_EQ(node.todoke({"consumers", "add"}).code, 2);
   EXPECT_EQ(node.todoke({"consumers"}).code, 2);
-  Session(node.add(std::string(54, 'a'))).run("SELECT 1 FROM consumer_offsets");
+  SqlSession(node.add(std::string(54, 'a'))).run("SELECT 1 FROM consumer_offsets");
 
   node.sql("INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, epoch) VALUES ('inside', 0, 3)");
   for (const auto* more : {"--mandatory", "--renew"}) {
@@ -82,7 +82,7 @@ TEST(ConsumersAdd, TakesNoNameThatIsTakenOrDoesNotFit) {
   node.sql("INSERT INTO cn_relay.consumer_offsets (consumer, last_seq) VALUES ('by-hand', 0)");
   EXPECT_THAT(node.todoke({"consumers", "add", "by-hand"}).err,
               HasSubstr("without a role: --renew makes one"));
-  EXPECT_EQ(Session(node.add("by-hand", {"--renew"})).value("SELECT consumer FROM consumer_offsets"),
+  EXPECT_EQ(SqlSession(node.add("by-hand", {"--renew"})).value("SELECT consumer FROM consumer_offsets"),
             "by-hand");
   node.sql("CREATE ROLE consumer_other LOGIN SUPERUSER");
   EXPECT_THAT(node.todoke({"consumers", "add", "other"}).err,
@@ -95,8 +95,9 @@ TEST(ConsumersAdd, WithoutTcpGivesTheSocketAndOnAConfiguredDatabaseNeedsTheRight
   const auto exit = node.todoke({"consumers", "add", "here"});
   EXPECT_EQ(exit.code, 0) << exit.err;
   EXPECT_THAT(exit.err, HasSubstr("log.listen"));
-  EXPECT_EQ(Session(exit.out.substr(0, exit.out.size() - 1)).value("SELECT consumer FROM consumer_offsets"),
-            "here");
+  EXPECT_EQ(
+      SqlSession(exit.out.substr(0, exit.out.size() - 1)).value("SELECT consumer FROM consumer_offsets"),
+      "here");
 
   // A database of somebody else's server: the embedded one by its socket, as a user with few rights.
   node.sql("CREATE ROLE owner LOGIN PASSWORD 'secret'");
@@ -118,12 +119,12 @@ TEST(ConsumersAdd, WithoutTcpGivesTheSocketAndOnAConfiguredDatabaseNeedsTheRight
   ASSERT_EQ(added.code, 0) << added.err;
   const auto there = added.out.substr(0, added.out.size() - 1);
   EXPECT_THAT(there, StartsWith("postgresql://consumer_there:"));
-  Session session(there);
+  SqlSession session(there);
   EXPECT_EQ(session.value("SELECT current_database()"), "elsewhere");
   EXPECT_EQ(session.value("SELECT consumer FROM consumer_offsets"), "there");
   auto across = there;
   across.replace(across.find("/elsewhere"), 10, "/todoke");
-  EXPECT_EQ(Session(across).tried("SELECT 1 FROM cn_relay.events_outbox"), "42501")
+  EXPECT_EQ(SqlSession(across).tried("SELECT 1 FROM cn_relay.events_outbox"), "42501")
       << "a consumer of one database reads no other";
   EXPECT_THAT(add("here").err, HasSubstr("of another database of this cluster"));
 }
@@ -138,7 +139,7 @@ TEST(LogListen, OpensAndClosesWithoutLosingTheSocket) {
   node.stop();
   node.start(Tcp::tls);
   EXPECT_EQ(node.sql("SHOW ssl"), "on");
-  EXPECT_EQ(Session(node.add("one", {"--renew"})).value("SELECT 1"), "1");
+  EXPECT_EQ(SqlSession(node.add("one", {"--renew"})).value("SELECT 1"), "1");
 }
 
 TEST(LogListen, ANewCertificateIsTakenAtSighupAndAWrongOneIsNot) {

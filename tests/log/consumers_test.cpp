@@ -189,7 +189,7 @@ TEST_F(Consumers, DeadLettersAreListedTriedAgainAndDropped) {
 
 TEST_F(Consumers, AreRemovedWithTheirRoleAndSessionsButNotWithWhatTheyOwnUnlessAsked) {
   const auto url = node.add("feed");
-  Session session(url);
+  SqlSession session(url);
   session.run("BEGIN; SELECT last_seq FROM cn_relay.consumer_offsets FOR UPDATE");
   node.sql("CREATE SCHEMA feed AUTHORIZATION consumer_feed");
   const auto refused = consumers({"remove", "feed"});

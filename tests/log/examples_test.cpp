@@ -137,7 +137,7 @@ TEST(PythonExample, ReplaysAfterAnUpdateOfItsOffset) {
                "import sqlite3, sys\n"
                "with sqlite3.connect(sys.argv[1], timeout=30) as store: store.execute('DELETE FROM posts')",
                copy});
-  Session(url).run("UPDATE consumer_offsets SET last_seq = 0");
+  SqlSession(url).run("UPDATE consumer_offsets SET last_seq = 0");
   wait_until("the replay", [&] {
     return in_copy(copy, "SELECT topic_id, event_id, content FROM posts ORDER BY 1, 2") == before &&
            caught_up();

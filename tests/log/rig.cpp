@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <libpq-fe.h>
 
 #include "harness/nostr_client.hpp"
 
@@ -25,8 +24,6 @@ constexpr std::uint16_t kPortLast = 29'999;
 constexpr int kPortTries = 1'000;
 constexpr nostr::Kind kDeletion = 5;
 constexpr nostr::Kind kReplaceable = 10'002;
-
-using ResultPtr = std::unique_ptr<PGresult, decltype(&PQclear)>;
 
 bool can_bind(std::uint16_t port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -72,60 +69,9 @@ std::uint16_t free_port() {
   throw std::runtime_error("no port is free");
 }
 
-void Session::Closer::operator()(pg_conn* connection) const {
-  PQfinish(connection);
-}
-
-Session::Session(const std::string& url) : connection_(PQconnectdb(url.c_str())) {
-  if (PQstatus(connection_.get()) != CONNECTION_OK)
-    throw std::runtime_error(PQerrorMessage(connection_.get()));
-  PQsetNoticeProcessor(connection_.get(), [](void*, const char*) {}, nullptr);
-}
-
-std::string Session::tried(const std::string& statement) {
-  run("BEGIN");
-  const ResultPtr result(PQexec(connection_.get(), statement.c_str()), &PQclear);
-  const char* state = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
-  std::string code = state == nullptr ? "" : state;
-  run("ROLLBACK");
-  return code;
-}
-
-void Session::run(const std::string& statement) {
-  column(statement);
-}
-
-std::vector<std::string> Session::column(const std::string& statement) {
-  const ResultPtr result(PQexec(connection_.get(), statement.c_str()), &PQclear);
-  const auto status = PQresultStatus(result.get());
-  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
-    throw std::runtime_error(statement + ": " + PQerrorMessage(connection_.get()));
-  }
-  std::vector<std::string> values;
-  for (int i = 0; i < PQntuples(result.get()); ++i) values.emplace_back(PQgetvalue(result.get(), i, 0));
-  return values;
-}
-
-std::string Session::value(const std::string& statement) {
-  const auto values = column(statement);
-  if (values.size() != 1) throw std::runtime_error(fmt::format("{}: {} rows", statement, values.size()));
-  return values.front();
-}
-
-std::string Session::notification() {
-  std::string channel;
-  wait_until("a notification", [&] {
-    PQconsumeInput(connection_.get());
-    const std::unique_ptr<PGnotify, decltype(&PQfreemem)> got(PQnotifies(connection_.get()), &PQfreemem);
-    if (got) channel = got->relname;
-    return got != nullptr;
-  });
-  return channel;
-}
-
 std::string refusal(const std::string& url) {
   try {
-    const Session session(url);
+    const SqlSession session(url);
     return {};
   } catch (const std::runtime_error& error) {
     return error.what();

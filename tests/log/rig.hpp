@@ -7,39 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "harness/sql_session.hpp"
 #include "harness/todoke_process.hpp"
 #include "http/certificate.hpp"
 #include "nostr/signature.hpp"
-
-struct pg_conn;
 
 namespace todoke::test {
 
 // A port below those that the system hands out by itself, so that nobody else takes it meanwhile.
 std::uint16_t free_port();
-
-// One connection, blocking.
-class Session {
- public:
-  // Throws what the server says.
-  explicit Session(const std::string& url);
-
-  // The SQLSTATE that a statement ends with; empty when it works. Nothing of it stays: it is rolled back.
-  std::string tried(const std::string& statement);
-  // Throws what the server says.
-  void run(const std::string& statement);
-  // The first column of the only row.
-  std::string value(const std::string& statement);
-  std::vector<std::string> column(const std::string& statement);
-  // Waits for a notification and gives its channel.
-  std::string notification();
-
- private:
-  struct Closer {
-    void operator()(pg_conn* connection) const;
-  };
-  std::unique_ptr<pg_conn, Closer> connection_;
-};
 
 // Why a connection is refused; empty when it is not.
 std::string refusal(const std::string& url);

@@ -47,7 +47,7 @@ class ConsumerRole : public testing::Test {
 
   LogNode node;
   std::string url;
-  Session session;
+  SqlSession session;
 };
 
 void ConsumerRole::reads_the_log_and_the_events() {
@@ -145,7 +145,7 @@ void ConsumerRole::calls_no_function_that_writes() {
   expect_denied("SELECT cn_relay.put_consumer_role('one', '')");
   // All others run with the rights of the role itself, which can't write.
   EXPECT_THAT(
-      session.column(
+      session.run(
           "SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace "
           "WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND p.prosecdef "
           "AND has_function_privilege(p.oid, 'EXECUTE')"),
@@ -193,8 +193,7 @@ void ConsumerRole::can_not_look_around_the_policy_of_offsets() {
   expect_denied("SET LOCAL ROLE todoke_consumers; SELECT * FROM cn_relay.consumer_offsets");
   session.run("CREATE TEMP VIEW pg_roles AS SELECT 0::oid AS oid, 'nobody'::name AS rolname");
   session.run("SET search_path = pg_temp, pg_catalog");
-  EXPECT_EQ(session.column("SELECT consumer FROM cn_relay.consumer_offsets"),
-            std::vector<std::string>{"one"});
+  EXPECT_EQ(session.run("SELECT consumer FROM cn_relay.consumer_offsets"), std::vector<std::string>{"one"});
 }
 
 void ConsumerRole::leaves_the_node_and_other_roles_unhindered() {
@@ -218,11 +217,11 @@ void ConsumerRole::is_the_only_one_to_come_in_over_tcp() {
 }
 
 void ConsumerRole::has_few_connections() {
-  std::vector<std::unique_ptr<Session>> more;
+  std::vector<std::unique_ptr<SqlSession>> more;
   std::string refused;
   for (int i = 0; i < 20 && refused.empty(); ++i) {
     try {
-      more.push_back(std::make_unique<Session>(url));
+      more.push_back(std::make_unique<SqlSession>(url));
     } catch (const std::runtime_error& error) {
       refused = error.what();
     }
@@ -258,7 +257,7 @@ TEST_F(ConsumerRole, ComesInOverTcpAloneAndSeldom) {
 TEST(ConsumerTls, IsRequiredWhenThereIsACertificate) {
   LogNode node(Tcp::tls);
   auto url = node.add("one");
-  Session session(url);
+  SqlSession session(url);
   EXPECT_EQ(session.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"), "t");
   url.replace(url.find("sslmode=require"), 15, "sslmode=disable");
   EXPECT_THAT(refusal(url), HasSubstr("no encryption"));

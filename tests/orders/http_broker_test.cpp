@@ -66,8 +66,7 @@ class HttpBroker {
         co_await sleep_for(std::chrono::milliseconds(500));
         break;
       case Mood::silent:
-        // Longer than the worker waits.
-        co_await sleep_for(std::chrono::seconds(3));
+        co_await silence_.keep();
         break;
       case Mood::busy: {
         auto response = net::error_response(429, "BUSY", "later");
@@ -99,6 +98,7 @@ class HttpBroker {
   std::vector<net::Request> requests_;
   std::map<std::string, int> executed_;
   net::test::Rig server_;
+  net::test::Silence silence_{server_.worker()};
 };
 
 using Mood = HttpBroker::Mood;
@@ -164,7 +164,7 @@ TEST_F(HttpBrokerTest, ARowThatAnOperatorHasLockedHoldsUpNoOtherAndIsSentOnce) {
   const auto running = worker(false, {"OUTBOX_LOCK_LEASE_SEC=3", "BROKER_TIMEOUT_MS=1500"});
   accept("locked-key");
   await_status("locked-key", "sending");
-  Database psql(test_database.url());
+  SqlSession psql(test_database.url());
   psql.run("BEGIN; SELECT 1 FROM orders.outbox_orders WHERE idempotency_key = 'locked-key' FOR UPDATE");
   for (int i = 1; i < kOrders; ++i) accept(fmt::format("free-key-{}", i));
   await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", std::to_string(kOrders - 1));
@@ -187,7 +187,7 @@ TEST_F(HttpBrokerTest, ALedgerRowThatAnOperatorHasLockedHoldsUpNoOtherOrder) {
   const auto running = worker(false, {"BROKER_TIMEOUT_MS=1000"});
   accept("locked-key");
   await_status("locked-key", "sending");
-  Database psql(test_database.url());
+  SqlSession psql(test_database.url());
   psql.run("BEGIN; SELECT 1 FROM orders.idempo_ledger WHERE idempotency_key = 'locked-key' FOR UPDATE");
   accept("free-key-1");
   accept("free-key-2");

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/metric.hpp"
+
 namespace todoke::test {
 namespace {
 
@@ -24,14 +26,15 @@ std::vector<std::string> command(const std::string& database_url, const std::fil
           "json"};
 }
 
-// Later entries win in execve's eyes only where the earlier is gone: each variable once.
+// Later entries win in execve's eyes only where the earlier is gone: each variable once. A name without a
+// value takes the default away.
 Environment with_defaults(const Environment& environment) {
   Environment all{"OUTBOX_ENABLED=true", "OUTBOX_BACKOFF_SEC=[0]", "OUTBOX_LOCK_LEASE_SEC=2",
                   "BROKER_TIMEOUT_MS=500", "OUTBOX_POLL_INTERVAL_SEC=0.05"};
   for (const auto& entry : environment) {
-    const auto name = entry.substr(0, entry.find('=') + 1);
-    std::erase_if(all, [&](const std::string& known) { return known.starts_with(name); });
-    all.push_back(entry);
+    const auto name = entry.substr(0, entry.find('='));
+    std::erase_if(all, [&](const std::string& known) { return known.starts_with(name + "="); });
+    if (name != entry) all.push_back(entry);
   }
   return all;
 }
@@ -60,9 +63,7 @@ std::string OrderNode::public_url() {
 }
 
 double OrderNode::metric(const std::string& series) {
-  const auto text = "\n" + http_get("http://" + address("internal") + "/metrics").body;
-  const auto at = text.find("\n" + series + " ");
-  return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size() + 2));
+  return metric_in(http_get("http://" + address("internal") + "/metrics").body, series).value_or(-1);
 }
 
 void OrderNode::wait_for_metric(const std::string& series, double value) {

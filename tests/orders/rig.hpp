@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "faults/database.hpp"
+#include "harness/sql_session.hpp"
 #include "harness/test_database.hpp"
 #include "harness/todoke_process.hpp"
 
@@ -17,7 +17,7 @@ namespace todoke::test {
 using Environment = std::vector<std::string>;
 
 // `todoke run --roles orders` with a worker, on a database of the test's. Retries come at once and leases are
-// short unless the environment says otherwise.
+// short unless the environment says otherwise; a name without a value in it takes such a default away.
 class OrderNode {
  public:
   OrderNode(const TestDatabase& database, const Environment& environment)
@@ -61,7 +61,7 @@ class OrdersTest : public testing::Test {
   void TearDown() override { EXPECT_EQ(disagreements(), ""); }
 
   TestDatabase test_database;
-  Database database{test_database.url()};
+  SqlSession database{test_database.url()};
 };
 
 // A command of `todoke` on the test's database.

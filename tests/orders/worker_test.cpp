@@ -258,7 +258,7 @@ TEST_F(OrdersTest, HistoryIsKeptForItsMonthsAndWhatIsBeingReadWaits) {
   everything->stop();
   EXPECT_EQ(months(), "2");
 
-  Database reader(test_database.url());
+  SqlSession reader(test_database.url());
   reader.run("BEGIN; SELECT count(*) FROM orders.outbox_orders_archive");
   const auto a_year = node({"TODOKE_ORDERS_HISTORY_MONTHS=12"});
   a_year->process().wait_for_output("old history was not dropped");

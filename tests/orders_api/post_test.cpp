@@ -277,9 +277,10 @@ TEST(OrderPost, RefusesNewOrdersWhileTheIntakeIsHalted) {
 
 TEST(OrderPost, WakesTheWorkers) {
   const OrdersRig rig;
-  Ear worker(rig, "orders_pending");
+  SqlSession worker(rig.database_url());
+  worker.run("LISTEN orders_pending");
   ASSERT_EQ(rig.post("key-0001").status, 201);
-  EXPECT_TRUE(worker.hears());
+  EXPECT_EQ(worker.notification(), "orders_pending");
 }
 
 TEST(OrderPost, CountsWhatItTells) {

@@ -1,12 +1,10 @@
 #include "orders_api/rig.hpp"
 
-#include <sstream>
 #include <stdexcept>
-#include <thread>
 
 #include <fmt/format.h>
-#include <libpq-fe.h>
 
+#include "harness/metric.hpp"
 #include "net/config.hpp"
 #include "net/server.hpp"
 #include "orders/api.hpp"
@@ -17,12 +15,8 @@
 namespace todoke::test {
 namespace {
 
-using net::test::kPatience;
 using net::test::Loop;
 using net::test::RawClient;
-
-// Between two looks at a condition: leaves the processor to the rig.
-constexpr std::chrono::milliseconds kPollPause(2);
 
 constexpr std::size_t kSpansMax = 1'000;
 
@@ -165,38 +159,15 @@ std::uint16_t OrdersRig::port() const {
 }
 
 Rows OrdersRig::sql(const std::string& statement) const {
-  const std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdb(database_->url().c_str()),
-                                                              PQfinish);
-  const std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection.get(), statement.c_str()),
-                                                              PQclear);
-  const auto status = PQresultStatus(result.get());
-  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
-    throw std::runtime_error(PQerrorMessage(connection.get()));
-  }
-  Rows rows;
-  for (int row = 0; row < PQntuples(result.get()); ++row) {
-    std::string text;
-    for (int column = 0; column < PQnfields(result.get()); ++column) {
-      if (column > 0) text += '|';
-      text += PQgetvalue(result.get(), row, column);
-    }
-    rows.push_back(std::move(text));
-  }
-  return rows;
+  return SqlSession(database_->url()).run(statement);
 }
 
 std::string OrdersRig::value(const std::string& statement) const {
-  const auto rows = sql(statement);
-  if (rows.size() != 1) throw std::runtime_error(fmt::format("{} rows: {}", rows.size(), statement));
-  return rows.front();
+  return SqlSession(database_->url()).value(statement);
 }
 
 double OrdersRig::metric(const std::string& series) const {
-  std::istringstream lines(parts_->registry.render());
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
-  }
-  return 0;
+  return metric_of(parts_->registry, series);
 }
 
 void OrdersRig::reload() {
@@ -209,30 +180,6 @@ void OrdersRig::wake_waiters() {
 
 void OrdersRig::stop() {
   parts_.reset();
-}
-
-Ear::Ear(const OrdersRig& rig, const std::string& channel)
-    : connection_(PQconnectdb(rig.database_url().c_str()),
-                  [](void* connection) { PQfinish(static_cast<PGconn*>(connection)); }) {
-  PQclear(PQexec(static_cast<PGconn*>(connection_.get()), ("LISTEN " + channel).c_str()));
-}
-
-bool Ear::hears() {
-  auto* connection = static_cast<PGconn*>(connection_.get());
-  return await([connection] {
-    PQconsumeInput(connection);
-    const std::unique_ptr<PGnotify, decltype(&PQfreemem)> notification(PQnotifies(connection), &PQfreemem);
-    return notification != nullptr;
-  });
-}
-
-bool await(const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < until) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(kPollPause);
-  }
-  return false;
 }
 
 }  // namespace todoke::test

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "harness/await.hpp"
 #include "harness/pg_proxy.hpp"
+#include "harness/sql_session.hpp"
 #include "harness/test_database.hpp"
 #include "http/rig.hpp"
 #include "orders/json_value.hpp"
@@ -18,7 +20,6 @@
 namespace todoke::test {
 
 using Flags = std::vector<std::pair<std::string, std::string>>;
-using Rows = std::vector<std::string>;
 using net::test::RawResponse;
 
 // JSON members of a good order, with changes; an empty text leaves one out.
@@ -69,19 +70,5 @@ class OrdersRig {
   std::unique_ptr<PgProxy> proxy_;
   std::unique_ptr<Parts> parts_;
 };
-
-// Listens on channels of the rig's database.
-class Ear {
- public:
-  Ear(const OrdersRig& rig, const std::string& channel);
-  // Whether a notification comes within half a minute.
-  bool hears();
-
- private:
-  std::shared_ptr<void> connection_;
-};
-
-// True as soon as the condition holds; false when it does not within half a minute.
-bool await(const std::function<bool()>& condition);
 
 }  // namespace todoke::test

@@ -182,7 +182,7 @@ TEST_F(AdapterTest, AReportThatCameAfterTheTryIsFoundWithoutAskingTheBroker) {
 TEST_F(AdapterTest, WithoutASessionTheBrokerIsDownAndNothingIsInDoubt) {
   broker.stop();
   const auto one = side();
-  eventually("the session", [&] { return one->metric("orders_fix_session_state") == 1; });
+  wait_until("the session", [&] { return one->metric("orders_fix_session_state") == 1; });
   EXPECT_FALSE(one->takes_orders());
   const auto outcome = one->send(order("down-1"));
   EXPECT_EQ(outcome.result.reason_code, "BROKER_DOWN");
@@ -194,7 +194,7 @@ TEST_F(AdapterTest, WithoutASessionTheBrokerIsDownAndNothingIsInDoubt) {
 TEST_F(AdapterTest, NumbersThatTheBrokerForgotAreToldInHealth) {
   run("INSERT INTO orders.fix_sessions (session, next_in) VALUES ('TODOKE->BROKER', 1000)");
   const auto one = side();
-  eventually("the reason", [&] { return one->health().find("MsgSeqNum too low") != std::string::npos; });
+  wait_until("the reason", [&] { return one->health().find("MsgSeqNum too low") != std::string::npos; });
 }
 
 TEST_F(AdapterTest, AReportOfAConnectionThatBrokeComesWithTheNextOne) {
@@ -204,7 +204,7 @@ TEST_F(AdapterTest, AReportOfAConnectionThatBrokeComesWithTheNextOne) {
   one->await_logon();
   const auto request = order("cut-1");
   auto sending = std::async(std::launch::async, [&] { return one->send(request, 20s); });
-  eventually("the order", [&] { return broker.got("D").size() == 1; });
+  wait_until("the order", [&] { return broker.got("D").size() == 1; });
   for (const auto& message : whole(broker.got("D").at(0)).messages) broker.send(message);
   const auto outcome = sending.get();
   EXPECT_EQ(outcome.result.status, ExecStatus::ok);
@@ -241,7 +241,7 @@ TEST_F(AdapterTest, OneSideHasTheSessionAndTheOtherTakesItWhenItStops) {
   auto one = side("host:1:aa");
   one->await_logon();
   const auto two = side("host:2:bb");
-  eventually("the other to know", [&] { return two->health() == "up: host:1:aa has the session"; });
+  wait_until("the other to know", [&] { return two->health() == "up: host:1:aa has the session"; });
   EXPECT_FALSE(two->takes_orders());
   EXPECT_EQ(two->send(order("standby-1")).result.reason_code, "BROKER_DOWN");
   EXPECT_EQ(one->send(order("first-1")).result.status, ExecStatus::ok);
@@ -262,7 +262,7 @@ TEST_F(AdapterTest, AnOwnerWhoseSessionWasTakenSendsNothingMore) {
   const auto outcome = one->send(order("fenced-1"));
   EXPECT_EQ(outcome.result.reason_code, "BROKER_DOWN");
   EXPECT_FALSE(outcome.in_doubt);
-  eventually("it to let go", [&] { return one->health() == "up: host:2:bb has the session"; });
+  wait_until("it to let go", [&] { return one->health() == "up: host:2:bb has the session"; });
   EXPECT_THAT(broker.got("D"), IsEmpty());
   EXPECT_EQ(value("SELECT count(*) FROM orders.fix_orders"), "0");
 }

@@ -55,11 +55,11 @@ TEST_F(LateReportTest, LaterFillsOfAWorkingOrderAreAddedToItsResult) {
   settle("working-1", outcome);
   const auto sent = broker.got("D").at(0);
   broker.send(fill(sent, "L2", "1", "10.25", "1.5", "10.1666"));
-  eventually("the second fill", [&] { return result("working-1", "{executed_qty}") == "1.5"; });
+  wait_until("the second fill", [&] { return result("working-1", "{executed_qty}") == "1.5"; });
   EXPECT_EQ(result("working-1", "{fills,1,px}"), "10.25");
   EXPECT_THAT(result("working-1", "{warnings}"), testing::HasSubstr("WORKING"));
   broker.send(fill(sent, "L3", "0.5", "10.5", "2", "10.25"));
-  eventually("the last fill", [&] { return result("working-1", "{executed_qty}") == "2"; });
+  wait_until("the last fill", [&] { return result("working-1", "{executed_qty}") == "2"; });
   EXPECT_EQ(result("working-1", "{warnings}"), R"(["RISK_NOT_ENFORCED"])");
   EXPECT_EQ(result("working-1", "{cost}"), "20.5");
   // The digest goes with it.
@@ -79,7 +79,7 @@ TEST_F(LateReportTest, AWorkingOrderThatIsCancelledLaterIsUnfilled) {
   cancelled.fields[41] = cancelled.fields[11];
   cancelled.fields[11] = "desk-7";
   broker.send(cancelled);
-  eventually("the end",
+  wait_until("the end",
              [&] { return result("cancelled-1", "{warnings}") == R"(["UNFILLED","RISK_NOT_ENFORCED"])"; });
 }
 
@@ -94,7 +94,7 @@ TEST_F(LateReportTest, ABustedFillIsTakenOutAgain) {
   bust.fields[150] = "H";
   bust.fields[19] = "B1";
   broker.send(bust);
-  eventually("the fill to go", [&] { return result("busted-1", "{executed_qty}") == "0"; });
+  wait_until("the fill to go", [&] { return result("busted-1", "{executed_qty}") == "0"; });
 }
 
 TEST_F(LateReportTest, AnOrderThatWaitsInDoubtIsDueAtOnce) {
@@ -104,7 +104,7 @@ TEST_F(LateReportTest, AnOrderThatWaitsInDoubtIsDueAtOnce) {
   EXPECT_TRUE(one->send(order("in-doubt-1"), 300ms).in_doubt);
   set_row("in-doubt-1", "status = 'failed', in_doubt = true, next_run_at = now() + interval '1 hour'");
   send_all(whole(broker.got("D").at(0)));
-  eventually("it to be due",
+  wait_until("it to be due",
              [&] { return row("in-doubt-1", "status = 'pending' AND next_run_at <= now()") == "true"; });
   EXPECT_EQ(row("in-doubt-1", "in_doubt"), "true");
 }
@@ -117,7 +117,7 @@ TEST_F(LateReportTest, AnOrderThatWasAbortedInDoubtIsPutBackWithAnAuditRow) {
   set_row("aborted-1", "status = 'aborted', in_doubt = true, attempts = 6");
   run("SET orders.actor = 'worker'; UPDATE orders.idempo_ledger SET status = 'failed'");
   send_all(whole(broker.got("D").at(0)));
-  eventually("it to be pending", [&] { return row("aborted-1", "status") == "pending"; });
+  wait_until("it to be pending", [&] { return row("aborted-1", "status") == "pending"; });
   EXPECT_EQ(row("aborted-1", "attempts"), "6");
   EXPECT_EQ(value("SELECT actor || ' ' || action FROM orders.audit"), "fix late report");
 }
@@ -143,7 +143,7 @@ TEST_F(LateReportTest, AReportThatComesBetweenTheTryAndItsSettlingIsNotLost) {
   broker.send(fill(broker.got("D").at(0), "M1", "2", "10", "2", "10"));
   await("SELECT count(*) FROM orders.fix_reports", "2");
   settle("between-1", outcome);
-  eventually("the fill", [&] { return result("between-1", "{executed_qty}") == "2"; });
+  wait_until("the fill", [&] { return result("between-1", "{executed_qty}") == "2"; });
 }
 
 TEST_F(LateReportTest, TheNextOwnerBringsInWhatTheLastOneLeft) {
@@ -154,11 +154,11 @@ TEST_F(LateReportTest, TheNextOwnerBringsInWhatTheLastOneLeft) {
   settle("left-over-1", outcome);
   const auto sent = broker.got("D").at(0);
   one.reset();
-  eventually("logout", [&] { return !broker.is_logged_on(); });
+  wait_until("logout", [&] { return !broker.is_logged_on(); });
   // While nobody is there: it waits in the broker's session.
   broker.lose(fill(sent, "Q1", "2", "10", "2", "10"));
   const auto two = side("host:2:bb");
-  eventually("the fill", [&] { return result("left-over-1", "{executed_qty}") == "2"; });
+  wait_until("the fill", [&] { return result("left-over-1", "{executed_qty}") == "2"; });
 }
 
 TEST_F(LateReportTest, ReportsThatComeAgainToTheNextOwnerAreKnownByTheirExecId) {
@@ -169,7 +169,7 @@ TEST_F(LateReportTest, ReportsThatComeAgainToTheNextOwnerAreKnownByTheirExecId) 
   // As after a crash: the number in is behind, and the broker sends its reports once more.
   run("UPDATE orders.fix_sessions SET next_in = 2");
   const auto two = side("host:2:bb");
-  eventually("both reports again",
+  wait_until("both reports again",
              [&] { return two->metric("orders_fix_reports_total{kind=\"repeated\"}") == 2; });
   await(all_applied(), "0");
   EXPECT_EQ(value("SELECT count(*) FROM orders.fix_reports"), "2");
@@ -183,7 +183,7 @@ TEST_F(LateReportTest, AReportForNobodyIsCountedAndKept) {
   FixMessage stranger;
   stranger.fields = {{11, "stranger-1"}, {55, "BTC-USD"}, {54, "1"}, {38, "2"}};
   broker.send(fill(stranger, "S1", "2", "10", "2", "10"));
-  eventually("it to be counted",
+  wait_until("it to be counted",
              [&] { return one->metric("orders_fix_reports_total{kind=\"unmatched\"}") == 1; });
   EXPECT_EQ(value("SELECT cl_ord_id FROM orders.fix_reports"), "stranger-1");
 }

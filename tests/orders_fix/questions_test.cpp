@@ -88,7 +88,7 @@ TEST_F(QuestionsTest, AnOrderThatIsBeingSentIsLeftAlone) {
   one->await_logon();
   const auto request = tried("under-way-1");
   auto sending = std::async(std::launch::async, [&] { return one->send(request, 30s); });
-  eventually("the order", [&] { return broker.got("D").size() == 1; });
+  wait_until("the order", [&] { return broker.got("D").size() == 1; });
   const auto answer = ask(request);
   EXPECT_EQ(answer.answer, FindAnswer::unknown);
   EXPECT_EQ(answer.message, "the order is being sent at this moment");
@@ -127,7 +127,7 @@ TEST_F(QuestionsTest, WhileTheSessionIsNotLoggedOnTheAnswerSaysSo) {
   one->await_logon();
   const auto request = tried("logged-out-1");
   broker.stop();
-  eventually("logout", [&] { return one->metric("orders_fix_session_state") == 1; });
+  wait_until("logout", [&] { return one->metric("orders_fix_session_state") == 1; });
   EXPECT_EQ(ask(request).message, "the FIX session is not logged on");
 }
 
@@ -147,7 +147,7 @@ TEST_F(QuestionsTest, WhatACommandLeftBehindIsSweptAndCounted) {
   EXPECT_EQ(one->metric("orders_fix_questions_total{answer=\"swept\"}"), 0);
   run("INSERT INTO orders.fix_questions (session, cl_ord_id, outbox_id, asked_by, asked_at)"
       " VALUES ('TODOKE->BROKER', 'x', 1, 'gone', now() - interval '11 minutes')");
-  eventually("sweeping", [&] { return one->metric("orders_fix_questions_total{answer=\"swept\"}") == 1; });
+  wait_until("sweeping", [&] { return one->metric("orders_fix_questions_total{answer=\"swept\"}") == 1; });
   EXPECT_EQ(value("SELECT count(*) FROM orders.fix_questions"), "0");
   EXPECT_THAT(broker.got("H"), IsEmpty());
 }

@@ -6,12 +6,12 @@
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
+#include "harness/metric.hpp"
 #include "harness/run_task.hpp"
 
 namespace todoke::test {
 namespace {
 
-constexpr std::chrono::seconds kPatience(60);
 constexpr std::chrono::milliseconds kQuestionMax(500);
 
 orders::FixOptions options_for(int port) {
@@ -27,14 +27,6 @@ orders::FixOptions options_for(int port) {
 }
 
 }  // namespace
-
-void eventually(const std::string& what, const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    ASSERT_LT(std::chrono::steady_clock::now(), until) << "waited in vain for: " << what;
-    std::this_thread::sleep_for(5ms);
-  }
-}
 
 FixSide::FixSide(const TestDatabase& database, int port, const std::string& worker,
                  const std::function<void(orders::FixOptions&)>& change) {
@@ -111,13 +103,11 @@ bool FixSide::takes_orders() {
 }
 
 void FixSide::await_logon() {
-  eventually("logon", [this] { return metric("orders_fix_session_state") == 2; });
+  wait_until("logon", [this] { return metric("orders_fix_session_state") == 2; });
 }
 
 double FixSide::metric(const std::string& series) const {
-  const auto text = "\n" + metrics_.render();
-  const auto at = text.find("\n" + series + " ");
-  return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size() + 2));
+  return metric_in(metrics_.render(), series).value_or(-1);
 }
 
 std::string FixSide::health() const {
@@ -152,7 +142,7 @@ std::string FixTest::value(const std::string& sql) {
 }
 
 void FixTest::await(const std::string& sql, const std::string& wanted) {
-  eventually(fmt::format("{} to be {}", sql, wanted), [&] { return value(sql) == wanted; });
+  wait_until(fmt::format("{} to be {}", sql, wanted), [&] { return value(sql) == wanted; });
 }
 
 orders::SendRequest FixTest::order(const std::string& key, TimeInForce time_in_force,

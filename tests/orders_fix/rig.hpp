@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "broker.hpp"
+#include "harness/await.hpp"
 #include "harness/test_database.hpp"
 #include "orders/fix_questions.hpp"
 #include "orders/order.hpp"
@@ -22,9 +23,6 @@ namespace todoke::test {
 using namespace std::chrono_literals;
 using orders::FindAnswer;
 using orders::TimeInForce;
-
-// Waits until `condition` holds; fails the test when patience ends.
-void eventually(const std::string& what, const std::function<bool()>& condition);
 
 class FixSide {
  public:

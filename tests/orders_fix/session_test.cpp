@@ -45,7 +45,7 @@ class SessionTest : public testing::Test {
     return session;
   }
   static void await_logon(const fix::Session& session) {
-    eventually("logon", [&] { return session.is_logged_on(); });
+    wait_until("logon", [&] { return session.is_logged_on(); });
   }
   static Sent send(fix::Session& session, const std::string& id, bool poss_resend = false) {
     fix::NewOrder order;
@@ -83,7 +83,7 @@ TEST_F(SessionTest, AmountsPassAsTextBothWays) {
   const auto session = open();
   await_logon(*session);
   EXPECT_EQ(send(*session, "amounts-1"), Sent::yes);
-  eventually("a report", [&] { return reports_so_far() == 1; });
+  wait_until("a report", [&] { return reports_so_far() == 1; });
   const auto order = broker.got("D").at(0);
   EXPECT_EQ(order.at(38), "0.100000000000000001");
   EXPECT_EQ(order.at(44), "64250.50");
@@ -98,7 +98,7 @@ TEST_F(SessionTest, PossResendIsMarked) {
   const auto session = open();
   await_logon(*session);
   send(*session, "again-1", true);
-  eventually("the order", [&] { return broker.got("D").size() == 1; });
+  wait_until("the order", [&] { return broker.got("D").size() == 1; });
   EXPECT_TRUE(broker.got("D").at(0).poss_resend);
   EXPECT_FALSE(broker.got("D").at(0).poss_dup);
 }
@@ -108,13 +108,13 @@ TEST_F(SessionTest, ResendRequestIsAnsweredByAGapFillAndNeverByAnOrder) {
   await_logon(*session);
   send(*session, "resend-1");
   send(*session, "resend-2");
-  eventually("reports", [&] { return reports_so_far() == 4; });
+  wait_until("reports", [&] { return reports_so_far() == 4; });
   broker.ask_for_resend(1, 0);
-  eventually("a gap fill", [&] { return broker.got("4").size() == 1; });
+  wait_until("a gap fill", [&] { return broker.got("4").size() == 1; });
   EXPECT_EQ(broker.got("4").at(0).at(123), "Y");
   // The session goes on: what comes next is the next order.
   send(*session, "resend-3");
-  eventually("reports", [&] { return reports_so_far() == 6; });
+  wait_until("reports", [&] { return reports_so_far() == 6; });
   EXPECT_EQ(broker.got("D").size(), 3U);
 }
 
@@ -125,7 +125,7 @@ TEST_F(SessionTest, NothingLeavesWhileItIsNotLoggedOn) {
   broker.start();
   await_logon(*session);
   send(*session, "early-2");
-  eventually("reports", [&] { return reports_so_far() == 2; });
+  wait_until("reports", [&] { return reports_so_far() == 2; });
   EXPECT_THAT(broker.executed(), testing::ElementsAre("early-2"));
 }
 
@@ -136,7 +136,7 @@ TEST_F(SessionTest, NothingLeavesAfterItsLease) {
   EXPECT_EQ(send(*session, "lapsed-1"), Sent::no);
   session->allow_until(std::chrono::steady_clock::time_point::max());
   EXPECT_EQ(send(*session, "lapsed-2"), Sent::yes);
-  eventually("reports", [&] { return reports_so_far() == 2; });
+  wait_until("reports", [&] { return reports_so_far() == 2; });
   EXPECT_THAT(broker.executed(), testing::ElementsAre("lapsed-2"));
 }
 
@@ -158,7 +158,7 @@ TEST_F(SessionTest, NumbersTooHighOutAndTooLowInMendThemselves) {
   auto session = open();
   await_logon(*session);
   send(*session, "numbers-1");
-  eventually("reports", [&] { return reports_so_far() == 2; });
+  wait_until("reports", [&] { return reports_so_far() == 2; });
   const auto numbers = session->numbers();
   session->stop(5s);
   session.reset();
@@ -166,7 +166,7 @@ TEST_F(SessionTest, NumbersTooHighOutAndTooLowInMendThemselves) {
   session = open(numbers.next_out + 100, 2);
   await_logon(*session);
   send(*session, "numbers-2", false);
-  eventually("the old reports again, and new ones", [&] { return reports_so_far() == 6; });
+  wait_until("the old reports again, and new ones", [&] { return reports_so_far() == 6; });
   EXPECT_EQ(reports.at(0).exec_id, reports.at(2).exec_id);
   EXPECT_THAT(broker.executed(), testing::ElementsAre("numbers-1", "numbers-2"));
 }
@@ -184,7 +184,7 @@ TEST_F(SessionTest, AReportWithFieldsThatNobodyKnowsIsTaken) {
   const auto session = open();
   await_logon(*session);
   send(*session, "unknown-1");
-  eventually("the report", [&] { return reports_so_far() == 1; });
+  wait_until("the report", [&] { return reports_so_far() == 1; });
 }
 
 TEST_F(SessionTest, ARejectIsTracedBackToItsOrder) {
@@ -200,7 +200,7 @@ TEST_F(SessionTest, ARejectIsTracedBackToItsOrder) {
   const auto session = open();
   await_logon(*session);
   send(*session, "refused-1");
-  eventually("both", [&] {
+  wait_until("both", [&] {
     const std::lock_guard lock(mutex);
     return refused.size() == 2;
   });
@@ -227,7 +227,7 @@ TEST_F(SessionTest, ResetOnLogonBeginsWithOne) {
   auto session = open();
   await_logon(*session);
   send(*session, "reset-1");
-  eventually("reports", [&] { return reports_so_far() == 2; });
+  wait_until("reports", [&] { return reports_so_far() == 2; });
   session->stop(5s);
   session.reset();
   session = open(500, 500, [](fix::SessionSettings& settings) { settings.reset_on_logon = true; });
@@ -235,7 +235,7 @@ TEST_F(SessionTest, ResetOnLogonBeginsWithOne) {
   EXPECT_GE(session->numbers().resets, 1U);
   EXPECT_LE(session->numbers().next_out, 3);
   send(*session, "reset-2");
-  eventually("reports", [&] { return reports_so_far() == 4; });
+  wait_until("reports", [&] { return reports_so_far() == 4; });
 }
 
 }  // namespace

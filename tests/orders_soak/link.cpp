@@ -8,8 +8,8 @@ namespace todoke::test {
 
 std::optional<std::vector<std::string>> Link::try_rows(const std::string& sql) {
   try {
-    if (!connection_) connection_ = std::make_unique<Database>(conninfo_);
-    auto values = connection_->column(sql);
+    if (!connection_) connection_ = std::make_unique<SqlSession>(conninfo_);
+    auto values = connection_->run(sql);
     last_error_.clear();
     return values;
   } catch (const std::exception& error) {

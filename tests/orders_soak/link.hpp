@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "faults/database.hpp"
+#include "harness/sql_session.hpp"
 
 namespace todoke::test {
 
@@ -23,7 +23,7 @@ class Link {
 
  private:
   std::string conninfo_;
-  std::unique_ptr<Database> connection_;
+  std::unique_ptr<SqlSession> connection_;
   std::string last_error_;
 };
 

@@ -174,16 +174,14 @@ TEST_F(FailureTest, ADatabaseThatKeepsCuttingEveryConnectionStopsNothing) {
 
 TEST_F(FailureTest, ADatabaseThatIsGoneForAWhileBuriesNothing) {
   append(3);
-  auto impatient = quick();
-  impatient.tries_max = 1;
-  InstanceOptions options;
-  options.runner = impatient;
-  Instance instance(*db, recorder, options);
+  InstanceOptions impatient;
+  impatient.runner.tries_max = 1;
+  Instance instance(*db, recorder, impatient);
   await_end("a");
   const auto failures = [&] { return instance.metric("todoke_pg_pool_timeouts_total"); };
   {
     TestDatabase elsewhere;
-    SqlSession admin(elsewhere);
+    SqlSession admin(elsewhere.url());
     append(5);
     admin.run(fmt::format("ALTER DATABASE {} ALLOW_CONNECTIONS false", db->name()));
     admin.run(fmt::format("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'",
@@ -192,7 +190,7 @@ TEST_F(FailureTest, ADatabaseThatIsGoneForAWhileBuriesNothing) {
     EXPECT_TRUE(await([&] { return failures() >= 1; }));
     admin.run(fmt::format("ALTER DATABASE {} ALLOW_CONNECTIONS true", db->name()));
   }
-  sql = SqlSession(*db);
+  sql = SqlSession(db->url());
   await_end("a");
   EXPECT_EQ(effects("a"), numbers(1, 8));
   EXPECT_THAT(letters(), IsEmpty());
@@ -204,11 +202,9 @@ TEST_F(FailureTest, AConsumerThatCanDoNothingForAWhileBuriesNothing) {
     if (++refusals <= 20) throw outbox::NotNow("the other end is away");
   });
   append(5);
-  auto impatient = quick();
-  impatient.tries_max = 1;
-  InstanceOptions options;
-  options.runner = impatient;
-  Instance instance(*db, recorder, options);
+  InstanceOptions impatient;
+  impatient.runner.tries_max = 1;
+  Instance instance(*db, recorder, impatient);
   await_end("a");
   EXPECT_EQ(effects("a"), numbers(1, 5));
   EXPECT_THAT(letters(), IsEmpty());

@@ -84,7 +84,7 @@ TEST_F(FollowTest, EffectsAndOffsetCommitTogetherOrNotAtAll) {
   recorder->after([&](const outbox::Work& work) {
     if (++kills > 3) return;
     // The effects are there, the offset has not moved.
-    SqlSession(*db).run(fmt::format("SELECT pg_terminate_backend({})", work.connection.backend_pid()));
+    SqlSession(db->url()).run(fmt::format("SELECT pg_terminate_backend({})", work.connection.backend_pid()));
   });
   Instance instance(*db, recorder);
   await_end("a");
@@ -102,7 +102,7 @@ TEST_F(FollowTest, EffectsOutsideTheDatabaseAreRepeatedRatherThanSkipped) {
   });
   recorder->after([&](const outbox::Work& work) {
     if (++kills > 1) return;
-    SqlSession(*db).run(fmt::format("SELECT pg_terminate_backend({})", work.connection.backend_pid()));
+    SqlSession(db->url()).run(fmt::format("SELECT pg_terminate_backend({})", work.connection.backend_pid()));
   });
   Instance instance(*db, recorder);
   await_end("a");

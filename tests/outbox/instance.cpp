@@ -103,12 +103,4 @@ double Instance::metric(const std::string& series) const {
   return metric_of(registry_, series);
 }
 
-double metric_of(const metrics::Registry& registry, const std::string& series) {
-  std::istringstream lines(registry.render());
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
-  }
-  return 0;
-}
-
 }  // namespace todoke::test

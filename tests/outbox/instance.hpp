@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "harness/metric.hpp"
 #include "harness/test_database.hpp"
 #include "http/rig.hpp"
 #include "outbox/runner.hpp"
@@ -62,8 +63,5 @@ class Instance {
   bool is_frozen_ = false;
   bool is_asked_to_stop_ = false;
 };
-
-// The value of a series in what a registry renders.
-double metric_of(const metrics::Registry& registry, const std::string& series);
 
 }  // namespace todoke::test

@@ -114,7 +114,7 @@ TEST_F(LeaseTest, ARaisedEpochKeepsTheBatchThatIsUnderWayFromCommitting) {
   std::atomic<bool> is_first = true;
   first->after([&](const outbox::Work&) {
     if (!is_first.exchange(false)) return;
-    SqlSession(*db).run(
+    SqlSession(db->url()).run(
         "UPDATE cn_relay.consumer_offsets SET epoch = 7, owner = 'somebody', "
         "lease_until = clock_timestamp() + interval '300 ms' WHERE consumer = 'a'");
   });

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <libpq-fe.h>
 
 #include "harness/nostr_client.hpp"
 
@@ -47,22 +46,19 @@ bool chance(Random& random, int percent) {
 }
 
 std::optional<Rows> Link::run(const std::string& statement) {
-  auto* connection = static_cast<PGconn*>(connection_.get());
-  if (connection == nullptr || PQstatus(connection) != CONNECTION_OK) {
-    connection_ = {PQconnectdb(url_.c_str()), [](void* old) { PQfinish(static_cast<PGconn*>(old)); }};
-    connection = static_cast<PGconn*>(connection_.get());
-    PQsetNoticeProcessor(connection, [](void*, const char*) {}, nullptr);
+  if (!session_ || !session_->is_open()) {
+    try {
+      session_.emplace(url_);
+    } catch (const std::exception&) {
+      std::this_thread::sleep_for(kConnectPause);
+      return std::nullopt;
+    }
   }
-  if (PQstatus(connection) != CONNECTION_OK) {
-    std::this_thread::sleep_for(kConnectPause);
+  try {
+    return session_->run(statement);
+  } catch (const std::exception&) {
     return std::nullopt;
   }
-  const std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection, statement.c_str()), PQclear);
-  const auto status = PQresultStatus(result.get());
-  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) return std::nullopt;
-  Rows rows;
-  for (int row = 0; row < PQntuples(result.get()); ++row) rows.emplace_back(PQgetvalue(result.get(), row, 0));
-  return rows;
 }
 
 void write_by_sql(const std::string& url, Way way, int writer, Random random, const std::atomic<bool>& stop) {

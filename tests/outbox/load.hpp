@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -30,7 +29,7 @@ class Link {
 
  private:
   std::string url_;
-  std::shared_ptr<void> connection_;
+  std::optional<SqlSession> session_;
 };
 
 enum class Way {

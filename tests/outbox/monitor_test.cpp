@@ -48,11 +48,6 @@ class MonitorTest : public LogTest {
   Pressure pressure;
 
  private:
-  pg::ConnectOptions connect_options() const {
-    pg::ConnectOptions options;
-    options.url = db->url();
-    return options;
-  }
   SystemClock clock_;
   net::test::Loop loop_;
   pg::Pool pool_;

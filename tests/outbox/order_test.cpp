@@ -20,7 +20,7 @@ class OrderTest : public LogTest {
 
 TEST_F(OrderTest, ASessionThatIsIdleInItsTransactionAfterAnAppendIsCutAndTheOthersGoOn) {
   Instance instance(*db, recorder);
-  SqlSession idle(*db);
+  SqlSession idle(db->url());
   idle.run("BEGIN");
   idle.run(fmt::format(kInsert, "events_outbox_000000", "idle"));
   // Waits for the lock until the idle session is gone.
@@ -33,11 +33,12 @@ TEST_F(OrderTest, ASessionThatIsIdleInItsTransactionAfterAnAppendIsCutAndTheOthe
 
 TEST_F(OrderTest, AWriterOfAPartitionWaitsForTheOthersLikeEverybody) {
   for (const char* const table : {"events_outbox", "events_outbox_000000"}) {
-    SqlSession first(*db);
+    SqlSession first(db->url());
     first.run("BEGIN");
     const auto seq = first.run(fmt::format(kInsert, "events_outbox", "first")).at(0);
-    auto second = std::async(
-        std::launch::async, [&] { return SqlSession(*db).run(fmt::format(kInsert, table, "second")).at(0); });
+    auto second = std::async(std::launch::async, [&] {
+      return SqlSession(db->url()).run(fmt::format(kInsert, table, "second")).at(0);
+    });
     await_true(
         "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
         "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())");
@@ -82,7 +83,7 @@ TEST_F(OrderTest, AnOffsetWithOnlyTheThreeOldColumnsWorks) {
   sql.run(
       "INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, updated_at) VALUES ('outside', 0, now())");
   append(3);
-  SqlSession outside(*db);
+  SqlSession outside(db->url());
   outside.run("BEGIN");
   EXPECT_EQ(outside.run("SELECT seq, op FROM cn_relay.events_outbox WHERE seq > 0 ORDER BY seq LIMIT 2"),
             (Rows{"1|upsert", "2|upsert"}));

@@ -40,7 +40,7 @@ TEST_F(RebuildTest, TheNewStoreTakesTheOldOnesPlaceWhileRowsKeepComing) {
   mirror->between_pages = [&] {
     // Live rows during the rebuild: new events, and the end of one that is in the new store already.
     ++pages;
-    SqlSession(*db).run("SELECT append(2)");
+    SqlSession(db->url()).run("SELECT append(2)");
   };
   Instance instance(*db, mirror);
   await_end("mirror");
@@ -87,7 +87,7 @@ TEST_F(RebuildTest, TheSwapAndABatchThatIsUnderWayDoNotLockEachOtherOut) {
   // The swap stands in line behind a reader of the old table, and a batch behind the swap.
   sql.run("BEGIN");
   sql.run("LOCK TABLE mirror IN ACCESS SHARE MODE");
-  SqlSession other(*db);
+  SqlSession other(db->url());
   other.run("UPDATE cn_relay.consumer_offsets SET state = 'rebuilding'");
   const auto waiting = [&](const char* count) {
     return await([&] {
@@ -197,8 +197,8 @@ TEST_F(RebuildTest, AnInstanceThatLostTheNameCanNotSwap) {
   std::atomic<bool> is_first = true;
   mirror->before_swap = [&] {
     if (!is_first.exchange(false)) return;
-    SqlSession(*db).run("UPDATE cn_relay.consumer_offsets SET epoch = epoch + 1");
-    SqlSession(*db).run("INSERT INTO mirror VALUES ('of the next holder')");
+    SqlSession(db->url()).run("UPDATE cn_relay.consumer_offsets SET epoch = epoch + 1");
+    SqlSession(db->url()).run("INSERT INTO mirror VALUES ('of the next holder')");
   };
   Instance instance(*db, mirror);
   await_end("mirror");
@@ -240,7 +240,8 @@ TEST_F(RebuildTest, RetentionThatPassedARebuildMeanwhileMakesItNecessaryAgain) {
   append(20);
   std::atomic<bool> is_first = true;
   mirror->before_swap = [&] {
-    if (is_first.exchange(false)) SqlSession(*db).run("UPDATE cn_relay.log_floor SET dropped_until = 1000");
+    if (is_first.exchange(false))
+      SqlSession(db->url()).run("UPDATE cn_relay.log_floor SET dropped_until = 1000");
   };
   Instance instance(*db, mirror);
   await_end("mirror");

@@ -65,7 +65,7 @@ TEST_F(ReplayTest, AnOffsetThatIsSetForwardBySqlPassesOverRowsEvenInTheMiddleOfA
   std::atomic<bool> is_first = true;
   recorder->after([&](const outbox::Work&) {
     if (is_first.exchange(false)) {
-      SqlSession(*db).run("UPDATE cn_relay.consumer_offsets SET last_seq = 30 WHERE consumer = 'a'");
+      SqlSession(db->url()).run("UPDATE cn_relay.consumer_offsets SET last_seq = 30 WHERE consumer = 'a'");
     }
   });
   Instance instance(*db, recorder);
@@ -79,7 +79,7 @@ TEST_F(ReplayTest, AReplayDuringLoadRepeatsItsRangeExactlyOnce) {
   Instance instance(*db, recorder);
   await_end("a");
   auto writer = std::async(std::launch::async, [this] {
-    SqlSession session(*db);
+    SqlSession session(db->url());
     for (int i = 0; i < 50; ++i) session.run("SELECT append(3)");
   });
   ASSERT_TRUE(replay({10, {}}));

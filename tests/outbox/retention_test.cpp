@@ -54,7 +54,7 @@ class RetentionTest : public LogTest {
   bool is_held_back() { return health_of("log held back") == HealthState::degraded; }
   // A transaction that has locked the offset of a consumer.
   std::unique_ptr<SqlSession> holder_of(const std::string& consumer) {
-    auto session = std::make_unique<SqlSession>(*db);
+    auto session = std::make_unique<SqlSession>(db->url());
     session->run("BEGIN");
     session->run(fmt::format(
         "SELECT last_seq FROM cn_relay.consumer_offsets WHERE consumer = '{}' FOR UPDATE", consumer));
@@ -67,11 +67,6 @@ class RetentionTest : public LogTest {
   HealthBoard board;
 
  private:
-  pg::ConnectOptions connect_options() const {
-    pg::ConnectOptions options;
-    options.url = db->url();
-    return options;
-  }
   SystemClock clock_;
   net::test::Loop loop_;
   pg::Pool pool_;
@@ -203,11 +198,11 @@ TEST_F(RetentionTest, ADetachThatWasCutShortIsFinishedByTheNextRound) {
   fill_end_of(0);
   append(5);
   age(kWidth - 1, 31);
-  SqlSession reader(*db);
+  SqlSession reader(db->url());
   reader.run("BEGIN");
   reader.run("SELECT count(*) FROM cn_relay.events_outbox");
   const auto cut = std::async(std::launch::async, [this] {
-    SqlSession session(*db);
+    SqlSession session(db->url());
     try {
       session.run(
           "ALTER TABLE cn_relay.events_outbox DETACH PARTITION cn_relay.events_outbox_000000 CONCURRENTLY");
@@ -281,7 +276,7 @@ TEST_F(RetentionTest, KeysAndRangesOfRowsThatAreGoneGoToo) {
 TEST_F(RetentionTest, OneProcessAtATime) {
   append(10);
   age(9, 31);
-  SqlSession other(*db);
+  SqlSession other(db->url());
   other.run("SELECT pg_advisory_lock(128021775215464)");
   round();
   EXPECT_EQ(log().size(), 10U);
@@ -348,7 +343,7 @@ TEST_F(RetentionTest, AnOpenTransactionPutsOffItsPartitionAndNotTheRestOfTheRoun
   fill_end_of(0);
   append(10);
   age(kWidth + 4, 31);
-  SqlSession reader(*db);
+  SqlSession reader(db->url());
   reader.run("BEGIN");
   reader.run("SELECT count(*) FROM cn_relay.events_outbox");
   RetentionOptions hasty;
@@ -384,7 +379,7 @@ TEST_F(RetentionTest, DuringLoadNobodySkipsOrRepeatsAnything) {
   Instance instance(*db, recorder);
   std::atomic<bool> writes = true;
   auto writer = std::async(std::launch::async, [&] {
-    SqlSession session(*db);
+    SqlSession session(db->url());
     for (int i = 0; i < 60; ++i) session.run("SELECT append(7)");
     writes = false;
   });

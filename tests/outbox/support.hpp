@@ -54,6 +54,12 @@ class LogTest : public testing::Test {
   // Before a consumer runs: its row, with the columns that everybody knows.
   void add_offset(const std::string& consumer, std::int64_t last_seq, bool mandatory = false);
 
+  [[nodiscard]] pg::ConnectOptions connect_options() const {
+    pg::ConnectOptions options;
+    options.url = db->url();
+    return options;
+  }
+
   // Runs a call of the admin interface, such as [](auto& c) { return outbox::set_paused(c, "a", true,
   // soon()); }.
   template <class Call>
@@ -65,7 +71,7 @@ class LogTest : public testing::Test {
   }
 
   DatabasePtr db = std::make_shared<TestDatabase>();
-  SqlSession sql{*db};
+  SqlSession sql{db->url()};
 };
 
 }  // namespace todoke::test

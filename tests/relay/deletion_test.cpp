@@ -234,7 +234,7 @@ TEST_F(DeletionTest, EventWithNulIsDeletedAndReplacedLikeAnyOther) {
 TEST_F(DeletionTest, ADeletionByIdIsTheReasonAlsoWhenANewerVersionWaitsBehindIt) {
   const auto older = article("older", kTime);
   store(older);
-  SqlSession holder(*rig.database());
+  SqlSession holder(rig.database()->url());
   holder.run("BEGIN");
   holder.run("SELECT pg_advisory_xact_lock(128021775215461)");
   // The first one is with the database when the other two come; they wait for the next batch.

@@ -6,18 +6,11 @@
 namespace todoke::test {
 namespace {
 
-class EphemeralTest : public testing::Test {
+class EphemeralTest : public TwoRelaysTest {
  protected:
   Event typing(const std::string& content, Tags tags = {}, nostr::Kind kind = 20001) {
     return global_note(alice, content, std::move(tags), kind);
   }
-
-  DatabasePtr database = std::make_shared<TestDatabase>();
-  RelayRig a{RigOptions{.database = database}};
-  RelayRig b{RigOptions{.database = database}};
-  NostrClient at_a{a.url()};
-  NostrClient at_b{b.url()};
-  SecretKey alice = SecretKey::generate();
 };
 
 TEST_F(EphemeralTest, ReachesSubscribersOnEveryRelayOnce) {

@@ -431,7 +431,7 @@ TEST_F(FilterTextsTest, LimitsAreClampedSilently) {
 TEST_F(FilterTextsTest, QueryThatTakesTooLongIsClosed) {
   RelayRig impatient(Flags{{"relay.query_timeout", "100ms"}, {"relay.cache_topics", "0"}});
   NostrClient there(impatient.url());
-  SqlSession blocker(*impatient.database());
+  SqlSession blocker(impatient.database()->url());
   blocker.run("BEGIN");
   blocker.run("LOCK TABLE cn_relay.event_topics IN ACCESS EXCLUSIVE MODE");
   EXPECT_EQ(there.stored(kGlobal).closed, "error: query too slow");

@@ -187,16 +187,6 @@ TEST_P(LiveTest, NothingIsLostOrRepeatedBetweenStoredAndLive) {
   }
 }
 
-class TwoRelaysTest : public testing::Test {
- protected:
-  DatabasePtr database = std::make_shared<TestDatabase>();
-  RelayRig a{RigOptions{.database = database}};
-  RelayRig b{RigOptions{.database = database}};
-  NostrClient at_a{a.url()};
-  NostrClient at_b{b.url()};
-  SecretKey alice = SecretKey::generate();
-};
-
 TEST_F(TwoRelaysTest, EventOfOneArrivesLiveAtTheOther) {
   at_a.request("s", kGlobal);
   at_b.request("s", kGlobal);

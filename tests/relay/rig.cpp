@@ -1,12 +1,8 @@
 #include "rig.hpp"
 
-#include <sstream>
-#include <stdexcept>
-#include <thread>
-
 #include <fmt/format.h>
-#include <libpq-fe.h>
 
+#include "harness/metric.hpp"
 #include "http/rig.hpp"
 #include "net/config.hpp"
 #include "net/server.hpp"
@@ -18,11 +14,7 @@
 namespace todoke::test {
 namespace {
 
-using net::test::kPatience;
 using net::test::Loop;
-
-// Between two looks at a condition: leaves the processor to the relay.
-constexpr std::chrono::milliseconds kPollPause(2);
 
 const Schema& schema() {
   static const Schema kSchema = [] {
@@ -94,29 +86,6 @@ struct RelayRig::Parts {
   Supervisor supervisor;
 };
 
-SqlSession::SqlSession(const TestDatabase& database)
-    : connection_(PQconnectdb(database.url().c_str()),
-                  [](void* connection) { PQfinish(static_cast<PGconn*>(connection)); }) {}
-
-Rows SqlSession::run(const std::string& statement) {
-  auto* connection = static_cast<PGconn*>(connection_.get());
-  const std::unique_ptr<PGresult, void (*)(PGresult*)> result(PQexec(connection, statement.c_str()), PQclear);
-  const auto status = PQresultStatus(result.get());
-  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
-    throw std::runtime_error(PQerrorMessage(connection));
-  }
-  Rows rows;
-  for (int row = 0; row < PQntuples(result.get()); ++row) {
-    std::string text;
-    for (int column = 0; column < PQnfields(result.get()); ++column) {
-      if (column > 0) text += '|';
-      text += PQgetvalue(result.get(), row, column);
-    }
-    rows.push_back(std::move(text));
-  }
-  return rows;
-}
-
 RelayRig::RelayRig(RigOptions options) : options_(std::move(options)) {
   if (!options_.database) options_.database = std::make_shared<TestDatabase>();
   start();
@@ -149,13 +118,11 @@ void RelayRig::press(int level) {
 }
 
 Rows RelayRig::sql(const std::string& statement) const {
-  return SqlSession(*options_.database).run(statement);
+  return SqlSession(options_.database->url()).run(statement);
 }
 
 std::string RelayRig::value(const std::string& statement) const {
-  const auto rows = sql(statement);
-  if (rows.size() != 1) throw std::runtime_error(fmt::format("{} rows: {}", rows.size(), statement));
-  return rows.front();
+  return SqlSession(options_.database->url()).value(statement);
 }
 
 Rows RelayRig::await_sql(const std::string& statement, const Rows& wanted) const {
@@ -168,24 +135,11 @@ Rows RelayRig::await_sql(const std::string& statement, const Rows& wanted) const
 }
 
 double RelayRig::metric(const std::string& series) const {
-  std::istringstream lines(parts_->registry.render());
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
-  }
-  return 0;
+  return metric_of(parts_->registry, series);
 }
 
 bool RelayRig::await_metric(const std::string& series, double value) const {
   return await([&] { return metric(series) == value; });
-}
-
-bool await(const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < until) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(kPollPause);
-  }
-  return false;
 }
 
 }  // namespace todoke::test

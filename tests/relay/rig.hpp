@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +14,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "harness/await.hpp"
+#include "harness/sql_session.hpp"
 #include "harness/test_database.hpp"
 
 namespace todoke::test {
@@ -32,24 +33,11 @@ class ShiftedClock final : public Clock {
 
 using Flags = std::vector<std::pair<std::string, std::string>>;
 using DatabasePtr = std::shared_ptr<TestDatabase>;
-using Rows = std::vector<std::string>;
 
 struct RigOptions {
   Flags flags = {};                // such as {"relay.topic_policy", "open"}
   DatabasePtr database = nullptr;  // null: a new one
   bool one_loop = false;           // connections on the loop of the services
-};
-
-// A connection of one's own, for transactions that stay open.
-class SqlSession {
- public:
-  explicit SqlSession(const TestDatabase& database);
-  // Runs a statement; one text for each row, as `psql -At` prints it: columns separated by |, NULL empty.
-  // Throws what the server says.
-  Rows run(const std::string& statement);
-
- private:
-  std::shared_ptr<void> connection_;
 };
 
 class RelayRig {
@@ -89,8 +77,5 @@ class RelayRig {
   RigOptions options_;
   std::unique_ptr<Parts> parts_;
 };
-
-// True as soon as the condition holds; false when it does not within kPatience.
-bool await(const std::function<bool()>& condition);
 
 }  // namespace todoke::test

@@ -48,6 +48,17 @@ Event global_note(const SecretKey& key, std::string content, Tags tags = {}, nos
                   std::optional<std::int64_t> created_at = {});
 Event deletion_of(const SecretKey& key, Tags targets, std::optional<std::int64_t> created_at = {});
 
+// Two relays of one database, with a client at each.
+class TwoRelaysTest : public testing::Test {
+ protected:
+  DatabasePtr database = std::make_shared<TestDatabase>();
+  RelayRig a{RigOptions{.database = database}};
+  RelayRig b{RigOptions{.database = database}};
+  NostrClient at_a{a.url()};
+  NostrClient at_b{b.url()};
+  SecretKey alice = SecretKey::generate();
+};
+
 // One relay with the policy `topics`.
 class TopicsTest : public testing::Test {
  protected:
