@@ -102,6 +102,7 @@ Task<IntakeOutcome> Intake::submit(Offer offer) {
     if (queue_.size() >= options_.queue_orders_max) co_return IntakeOutcome{IntakeVerdict::unavailable, {}};
     was_empty = queue_.empty();
     queue_.push_back(ticket);
+    queued_.set(static_cast<double>(queue_.size()));
   }
   if (was_empty) work_.set_from_anywhere();
 

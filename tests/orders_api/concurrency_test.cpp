@@ -77,23 +77,30 @@ TEST(OrderConcurrency, TwoNodesAcceptOneKeyOnce) {
 }
 
 TEST(OrderConcurrency, PostsThatComeTogetherShareTransactions) {
-  const OrdersRig rig;
+  const OrdersRig rig(Flags{{"orders.accept_timeout", "60s"}});
   constexpr int kPosts = 64;
-  // Holds the first batch up, so that the others gather behind it.
-  rig.sql(
-      "CREATE FUNCTION orders.slow() RETURNS trigger LANGUAGE plpgsql AS "
-      "$$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$; "
-      "CREATE TRIGGER slow AFTER INSERT ON orders.idempo_ledger FOR EACH STATEMENT EXECUTE FUNCTION "
-      "orders.slow()");
+  // Holds the first one up, so that the others gather behind it.
+  SqlSession holder(rig.database_url());
+  holder.run("BEGIN; LOCK TABLE orders.idempo_ledger IN SHARE MODE");
+  auto first = std::async(std::launch::async, [&rig] { return rig.post("key-first").status; });
+  ASSERT_TRUE(await([&] {
+    return rig.value(
+               "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database AND d.datname = "
+               "current_database() WHERE NOT granted") == "1";
+  }));
   std::vector<std::pair<std::string, std::string>> posts;
   for (int i = 0; i < kPosts; ++i) {
     const auto key = fmt::format("key-{:04}", i);
     posts.emplace_back(key, order_body(key));
   }
-  for (const auto& answer : post_together(rig, posts)) EXPECT_EQ(answer.status, 201) << answer.body;
-  EXPECT_LT(rig.metric("todoke_orders_intake_batch_orders_count"), kPosts / 2);
+  auto rest = std::async(std::launch::async, [&] { return post_together(rig, posts); });
+  EXPECT_TRUE(await([&] { return rig.metric("todoke_orders_intake_queued") == kPosts; }));
+  holder.run("COMMIT");
+  EXPECT_EQ(first.get(), 201);
+  for (const auto& answer : rest.get()) EXPECT_EQ(answer.status, 201) << answer.body;
+  EXPECT_EQ(rig.metric("todoke_orders_intake_batch_orders_count"), 2);
   EXPECT_EQ(rig.value("SELECT count(*) FROM orders.idempo_ledger WHERE status = 'accepted'"),
-            std::to_string(kPosts));
+            std::to_string(kPosts + 1));
 }
 
 }  // namespace
