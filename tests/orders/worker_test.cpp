@@ -171,31 +171,6 @@ TEST_F(OrdersTest, WithoutAWorkerOrdersWaitAndHealthSaysSo) {
              [&] { return idle->health().find("no worker runs") == std::string::npos; });
 }
 
-TEST_F(OrdersTest, EverySeriesIsThereFromTheStart) {
-  const auto worker = node();
-  for (const auto* series :
-       {"outbox_claimed_total", "outbox_lock_lease_expired_total", "outbox_oldest_pending_seconds",
-        "outbox_in_doubt", "outbox_breaker_state{adapter=\"paper\"}", "outbox_retry_total{attempt=\"1\"}",
-        "outbox_retry_total{attempt=\"6\"}", "outbox_latency_ms_count{phase=\"send\"}",
-        "outbox_latency_ms_count{phase=\"commit\"}"}) {
-    EXPECT_EQ(worker->metric(series), 0) << series;
-  }
-  for (const auto* outcome : {"succeeded", "failed", "aborted", "conflict", "synced"}) {
-    EXPECT_EQ(worker->metric(fmt::format("outbox_processed_total{{outcome=\"{}\"}}", outcome)), 0) << outcome;
-  }
-  EXPECT_GE(worker->metric("outbox_latency_ms_count{phase=\"claim\"}"), 0);
-}
-
-TEST_F(OrdersTest, KeysAndContentAreInNoLog) {
-  const auto worker = node({"TODOKE_LOG_LEVEL=debug", "TODOKE_BROKER_PAPER_FIRST=down"});
-  accept("secret-key-4711", "SECRET-INSTR");
-  await_status("secret-key-4711", "succeeded");
-  worker->process().wait_for_output("\"status\":\"succeeded\"");
-  EXPECT_THAT(worker->process().err(), HasSubstr(value("SELECT orders.key_hash('secret-key-4711')")));
-  EXPECT_EQ(worker->process().err().find("secret-key-4711"), std::string::npos);
-  EXPECT_EQ(worker->process().err().find("SECRET-INSTR"), std::string::npos);
-}
-
 TEST_F(OrdersTest, ALeaseTooShortForTheBrokerIsRefused) {
   OrderNode refused(test_database, {"OUTBOX_LOCK_LEASE_SEC=3", "BROKER_TIMEOUT_MS=2500"});
   const auto exit = refused.process().wait();
@@ -220,6 +195,25 @@ TEST_F(OrdersTest, SighupChangesTheConcurrency) {
   EXPECT_EQ(value("SELECT count(*) > 0 FROM orders.sends a JOIN orders.sends b ON a.outbox_id < b.outbox_id"
                   " AND a.began_at < b.ended_at AND b.began_at < a.ended_at"),
             "t");
+}
+
+TEST_F(OrdersTest, SighupChangesTheLease) {
+  const TempFolder folder;
+  const auto file = (folder.path() / "todoke.toml").string();
+  const auto write = [&](int seconds) {
+    std::ofstream(file) << fmt::format("[outbox]\nlock_lease_sec = {}\n", seconds);
+  };
+  write(600);
+  const auto worker = node({"TODOKE_CONFIG=" + file, "OUTBOX_LOCK_LEASE_SEC"});
+  accept("lost-key");
+  run("SET orders.actor = 'test';"
+      "UPDATE orders.outbox_orders SET status = 'sending', locked_by = 'elsewhere:1:aa', claim_no = 7,"
+      " locked_at = now() - interval '1 minute' WHERE idempotency_key = 'lost-key'; RESET orders.actor");
+  EXPECT_EQ(of("lost-key", "status"), "sending");
+  write(2);
+  worker->process().kill(SIGHUP);
+  await_status("lost-key", "succeeded");
+  EXPECT_EQ(worker->metric("outbox_lock_lease_expired_total"), 1);
 }
 
 TEST_F(OrdersTest, FinishedOrdersGoToTheArchiveAndTheirKeysCanComeAgain) {
