@@ -27,9 +27,14 @@ struct Locked {
   bool ledger_is_same = true;
 };
 
+// Until the end of the transaction: its changes are audited here and not as changes by hand.
+Task<void> act_as(pg::Connection& connection, std::string actor, Deadline deadline) {
+  pg::Params params(actor);
+  co_await connection.query(sql::kActAs, std::move(params), deadline);
+}
+
 Task<Expected<Locked>> lock(pg::Connection& connection, const Change& change, Deadline deadline) {
-  pg::Params act(change.actor);
-  co_await connection.query(sql::kActAs, std::move(act), deadline);
+  co_await act_as(connection, change.actor, deadline);
   pg::Params params(change.id, std::chrono::duration<double>(change.lease).count());
   const auto rows = co_await connection.query(sql::kLockOrder, std::move(params), deadline);
   if (rows.empty())
@@ -159,18 +164,26 @@ Task<Expected<void>> abort_order(pg::Connection& connection, Change change, Dead
   auto transaction = co_await pg::begin(connection, deadline);
   const auto locked = co_await lock(connection, change, deadline);
   if (!locked) co_return refuse(locked.error().message);
-  if (locked->status == "succeeded" || locked->status == "aborted" || locked->ledger == "succeeded") {
+  if (locked->status == "succeeded" || locked->status == "aborted" ||
+      (locked->ledger == "succeeded" && locked->ledger_is_same)) {
     co_return refuse(fmt::format("order {} is settled already", change.id));
   }
   if (const auto refused = refuse_live(*locked, change)) co_return refuse(refused->message);
   const bool in_doubt = locked->in_doubt || locked->status == "sending";
-  ExecResult result;
-  result.status = ExecStatus::error;
-  result.reason_code = reason::kAbortedByOperator;
-  if (in_doubt) result.warnings.emplace_back(warning::kInDoubt);
-  if (const auto fits = complete(result, *locked); !fits) co_return refuse(fits.error().message);
-  co_await end(connection, change.id, result, in_doubt, change.reason.value_or("aborted by an operator"),
-               deadline);
+  if (locked->ledger_is_same) {
+    ExecResult result;
+    result.status = ExecStatus::error;
+    result.reason_code = reason::kAbortedByOperator;
+    if (in_doubt) result.warnings.emplace_back(warning::kInDoubt);
+    if (const auto fits = complete(result, *locked); !fits) co_return refuse(fits.error().message);
+    co_await end(connection, change.id, result, in_doubt, change.reason.value_or("aborted by an operator"),
+                 deadline);
+  } else {
+    // The ledger row is another order's: what a worker would have done with this one.
+    pg::Params row(change.id, "aborted", reason::kIdempotencyConflict,
+                   "the key belongs to an order with another content", in_doubt);
+    co_await connection.query(sql::kEndOrder, std::move(row), deadline);
+  }
   co_await audit(connection, change, "abort", *locked, deadline);
   co_await transaction.commit(deadline);
   co_return Expected<void>();
@@ -203,6 +216,7 @@ Task<Expected<void>> settle_order(pg::Connection& connection, Change change, Exe
 
 Task<void> halt_orders(pg::Connection& connection, HaltChange change, Deadline deadline) {
   auto transaction = co_await pg::begin(connection, deadline);
+  co_await act_as(connection, change.actor, deadline);
   pg::Params halt(change.adapter, change.instrument, change.refuse_intake, change.actor, change.reason);
   co_await connection.query(sql::kPutHalt, std::move(halt), deadline);
   pg::Params audited(change.actor, "halt", halt_json(change), change.reason);
@@ -212,6 +226,7 @@ Task<void> halt_orders(pg::Connection& connection, HaltChange change, Deadline d
 
 Task<bool> resume_orders(pg::Connection& connection, HaltChange change, Deadline deadline) {
   auto transaction = co_await pg::begin(connection, deadline);
+  co_await act_as(connection, change.actor, deadline);
   pg::Params halt(change.adapter, change.instrument);
   const auto rows = co_await connection.query(sql::kRemoveHalt, std::move(halt), deadline);
   if (rows.empty()) co_return false;

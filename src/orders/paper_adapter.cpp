@@ -150,9 +150,10 @@ Task<PaperAdapter::Booked> PaperAdapter::execute(const SendRequest& request, Pap
   const bool is_unfilled = answer == PaperAnswer::partial && !is_partial;
   const auto qty = is_unfilled ? Decimal() : is_partial ? half(order.qty) : order.qty;
   const auto* const outcome = is_unfilled ? "unfilled" : is_partial ? "partial" : "filled";
-  const auto ref = fmt::format("P-{:016x}", spread(options_.seed, request.broker_id, 1));
+  const auto ref = fmt::format(
+      "P-{:016x}", spread(options_.seed, request.broker_id, static_cast<std::uint64_t>(request.outbox_id)));
   const auto lease = co_await pool_.acquire(deadline);
-  pg::Params params(request.broker_id, ref, outcome, px.text(), qty.text());
+  pg::Params params(request.broker_id, request.outbox_id, ref, outcome, px.text(), qty.text());
   const auto rows = co_await lease->query(sql::kPaperExecute, std::move(params), deadline);
   const auto row = rows.one();
   co_return Booked{row.get<bool>(0),
@@ -173,7 +174,7 @@ Task<FindOutcome> PaperAdapter::find(SendRequest request, Deadline deadline) {
   pg::Result rows;
   try {
     const auto lease = co_await pool_.acquire(deadline);
-    pg::Params params(request.broker_id);
+    pg::Params params(request.broker_id, request.outbox_id);
     rows = co_await lease->query(sql::kPaperFind, std::move(params), deadline);
   } catch (const pg::DatabaseError&) {
     broken = std::current_exception();

@@ -3,7 +3,8 @@
 // that a run can be repeated.
 //
 // Its book is a table: it outlives the worker, as a broker does, and can be asked. An order that is in the
-// book is not executed again; a second copy is counted and answered as a duplicate. Rejected orders are not
+// book is not executed again; a second copy is counted and answered as a duplicate. An order is known by its
+// id and its outbox row: a key that comes again for another order is another order. Rejected orders are not
 // kept. One statement for each order.
 #pragma once
 

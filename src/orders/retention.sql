@@ -53,5 +53,5 @@ ORDER BY 1;
 -- At most $2 orders of the paper broker's book.
 -- name: forget_paper_orders
 DELETE FROM orders.paper_book
-WHERE broker_id IN (SELECT broker_id FROM orders.paper_book WHERE executed_at < now() - make_interval(months => $1::integer)
-                    LIMIT $2);
+WHERE (broker_id, outbox_id) IN (SELECT broker_id, outbox_id FROM orders.paper_book
+                                 WHERE executed_at < now() - make_interval(months => $1::integer) LIMIT $2);

@@ -158,8 +158,8 @@ TEST_F(OrdersTest, ALapsedRowReleasedByHandIsInDoubtAndLookedUpFirst) {
   run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET status = 'sending', locked_by = 'gone', "
       "claim_no = 1,"
       " locked_at = now() - interval '1 hour'; RESET orders.actor;"
-      "INSERT INTO orders.paper_book (broker_id, order_ref, outcome, px, qty)"
-      " VALUES ('released-key', 'P-before', 'filled', '10.5', '2')");
+      "INSERT INTO orders.paper_book (broker_id, outbox_id, order_ref, outcome, px, qty)"
+      " SELECT idempotency_key, id, 'P-before', 'filled', '10.5', '2' FROM orders.outbox_orders");
   run(kReleaseLapsed);
   EXPECT_EQ(of("released-key", "concat_ws(',', status, in_doubt)"), "pending,t");
   const auto worker = node();

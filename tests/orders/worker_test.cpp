@@ -233,7 +233,17 @@ TEST_F(OrdersTest, FinishedOrdersGoToTheArchiveAndTheirKeysCanComeAgain) {
   second->stop();
   const auto third = node();
   await("SELECT count(*) FROM orders.idempo_ledger", "0");
-  accept("archive-key");
+  third->stop();
+  // Another order for everybody, the broker included, which still has the first one in its book.
+  accept("archive-key", "ETH-USD");
+  run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET order_request_json = order_request_json ||"
+      " '{\"qty\": 7}'; RESET orders.actor");
+  const auto fourth = node({"TODOKE_BROKER_PAPER_FIRST=lost"});
+  await_status("archive-key", "succeeded");
+  EXPECT_EQ(ledger("archive-key", "response_payload_json ->> 'executed_qty'"), "7");
+  EXPECT_EQ(value("SELECT string_agg(qty || ' ' || copies, ',' ORDER BY outbox_id) FROM orders.paper_book"),
+            "2 1,7 1");
+  EXPECT_EQ(value("SELECT count(DISTINCT order_ref) FROM orders.paper_book"), "2");
 }
 
 TEST_F(OrdersTest, HistoryIsKeptForItsMonthsAndWhatIsBeingReadWaits) {
