@@ -23,10 +23,15 @@ constexpr std::size_t kFillsMax = 1'000;
 constexpr std::chrono::seconds kRetryAfterMost = std::chrono::hours(1);
 constexpr std::string_view kDuplicate = "DUPLICATE_ORDER";
 
+// Cut where a character begins: half of one is refused by the database.
 std::string text_in(const JsonValue& document, std::string_view name, std::size_t bytes_max) {
   const auto* value = document.member(name);
   if (value == nullptr || !value->is(Kind::string)) return {};
-  return value->text.substr(0, bytes_max);
+  const auto& text = value->text;
+  if (text.size() <= bytes_max) return text;
+  auto end = bytes_max;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end);
 }
 
 // Printable only: it goes into a column and a log line.

@@ -41,6 +41,16 @@ TEST(HttpAnswer, OkWithFillsIsAnExecution) {
   EXPECT_FALSE(outcome.in_doubt);
 }
 
+TEST(HttpAnswer, AReferenceThatIsTooLongIsCutBetweenCharacters) {
+  std::string reference = "xx";
+  for (int i = 0; i < 100; ++i) reference += "\u3042";
+  const auto outcome = sent(200, R"({"status":"ok","order_ref":")" + reference + R"("})");
+  // 84 characters of three bytes fit into 254.
+  EXPECT_EQ(outcome.result.broker.order_ref, reference.substr(0, 2 + 84 * 3));
+  const std::string fits(256, 'r');
+  EXPECT_EQ(sent(200, R"({"status":"ok","order_ref":")" + fits + R"("})").result.broker.order_ref, fits);
+}
+
 TEST(HttpAnswer, OkWithoutAFillDependsOnHowLongTheOrderWaits) {
   EXPECT_THAT(sent(200, R"({"status":"ok"})").result.warnings, ElementsAre("UNFILLED"));
   EXPECT_THAT(sent(200, R"({"status":"ok"})", TimeInForce::gtc).result.warnings, Contains("WORKING"));

@@ -8,6 +8,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
 
+#include "http/certificate.hpp"
 #include "http/rig.hpp"
 #include "rig.hpp"
 
@@ -19,9 +20,15 @@ using testing::HasSubstr;
 
 class HttpBroker {
  public:
-  enum class Mood { good, slow, silent, busy, locked, broken, refusing };
+  enum class Mood { good, slow, silent, busy, locked, broken, refusing, wordy };
 
-  HttpBroker() {
+  // With a certificate: over TLS only.
+  explicit HttpBroker(const net::test::TestCertificate* certificate = nullptr)
+      : is_secure_(certificate != nullptr) {
+    if (certificate != nullptr) {
+      server_.config.tls_cert = certificate->cert();
+      server_.config.tls_key = certificate->key();
+    }
     server_.router->add("POST", "/orders", [this](net::Request& request) { return take(request); });
     server_.router->add("GET", "/orders/{key}", [this](net::Request& request) { return show(request); });
     server_.start();
@@ -32,7 +39,7 @@ class HttpBroker {
     const std::lock_guard lock(mutex_);
     moods_ = std::move(moods);
   }
-  [[nodiscard]] std::string url(const std::string& target) const { return server_.url(target); }
+  [[nodiscard]] std::string url(const std::string& target) const { return server_.url(target, is_secure_); }
   std::vector<net::Request> requests() {
     const std::lock_guard lock(mutex_);
     return requests_;
@@ -79,6 +86,11 @@ class HttpBroker {
         co_return net::text_response(200, "<html>");
       case Mood::refusing:
         co_return net::error_response(422, "NO_MARGIN", "no margin");
+      case Mood::wordy: {
+        std::string reference = "xx";
+        for (int i = 0; i < 100; ++i) reference += "\u3042";
+        co_return net::json_response(201, R"({"status":"ok","order_ref":")" + reference + R"("})");
+      }
       case Mood::good:
         break;
     }
@@ -93,6 +105,7 @@ class HttpBroker {
     co_return net::json_response(200, kFill);
   }
 
+  const bool is_secure_;
   std::mutex mutex_;
   std::deque<Mood> moods_;
   std::vector<net::Request> requests_;
@@ -213,6 +226,33 @@ TEST_F(HttpBrokerTest, ABrokerThatAsksForAPauseGetsIt) {
   accept("http-0005");
   await_status("http-0005", "succeeded");
   EXPECT_EQ(value("SELECT max(ended_at) - min(began_at) >= '1 s' FROM orders.sends"), "t");
+}
+
+TEST_F(HttpBrokerTest, ABrokerBehindTlsIsBelievedByItsAuthorityOnly) {
+  const net::test::TestCertificate certificate;
+  HttpBroker secure(&certificate);
+  Environment settings{"TODOKE_BROKER_ADAPTER=http", "TODOKE_ORDERS_HTTP_URL=" + secure.url("/orders")};
+  settings.emplace_back("OUTBOX_BACKOFF_SEC=3600");
+  accept("tls-0001");
+  auto running = node(settings);
+  await_status("tls-0001", "failed");
+  EXPECT_EQ(of("tls-0001", "concat_ws(',', last_error_code, in_doubt)"), "BROKER_DOWN,f");
+  running->stop();
+  EXPECT_EQ(secure.executions("tls-0001"), 0);
+
+  settings.push_back("TODOKE_ORDERS_HTTP_CA_FILE=" + certificate.cert());
+  running = node(settings);
+  EXPECT_EQ(todoke_on(test_database, {"orders", "requeue", "tls-0001"}).code, 0);
+  await_status("tls-0001", "succeeded");
+  EXPECT_EQ(secure.executions("tls-0001"), 1);
+}
+
+TEST_F(HttpBrokerTest, AReferenceThatIsCutLeavesNoHalfOfACharacter) {
+  broker.next({Mood::wordy});
+  const auto running = worker();
+  accept("http-0006");
+  await_status("http-0006", "succeeded");
+  EXPECT_EQ(value("SELECT char_length(broker_ref) FROM orders.sends"), "86");
 }
 
 TEST_F(HttpBrokerTest, SettingsThatCantWorkAreRefusedAtTheStart) {
