@@ -51,6 +51,13 @@ IntakeOptions intake_options(const ApiParts& parts) {
   return options;
 }
 
+Answer too_many_in_second() {
+  auto answer = refused(422, "LIMIT_EXCEEDED",
+                        BadField{"orders.limits.per_second", "orders were taken in this second"});
+  answer.response.headers.set("Retry-After", "1");
+  return answer;
+}
+
 // The trace that the order belongs to: the client's own, or that of the request.
 std::optional<std::string> trace_of(const Order& order, const net::Request& request) {
   if (order.trace_id) return order.trace_id;
@@ -80,6 +87,7 @@ class Api {
   const std::shared_ptr<const Halts> halts_;
   const std::string adapter_;
   const Policy policy_;
+  const bool has_rate_;
   net::RateLimiter rate_;
   net::RateLimiter per_second_;
   pg::Pool& pool_;
@@ -96,11 +104,12 @@ Api::Api(const ApiParts& parts)
       halts_(parts.halts),
       adapter_(parts.adapter),
       policy_(policy_from(parts.config)),
+      has_rate_(parts.config.get(keys::kPerSecond) > 0),
       rate_("order", per_minute(parts.config.get(keys::kRatePerMinute)),
             parts.config.get(keys::kRatePerMinute) > 0 && parts.config.get(net::keys::kRates) == "on",
             parts.clock, parts.metrics),
-      per_second_("order_limit", each_second(parts.config.get(keys::kPerSecond)),
-                  parts.config.get(keys::kPerSecond) > 0, parts.clock, parts.metrics),
+      per_second_("order_limit", each_second(parts.config.get(keys::kPerSecond)), has_rate_, parts.clock,
+                  parts.metrics),
       pool_(parts.pool),
       outcomes_(parts.metrics.counters(
           "todoke_orders_posts_total",
@@ -135,6 +144,12 @@ Task<Answer> Api::take(net::Request& request) {
     if (known) co_return known_key(*known, offer.digest);
     co_return std::move(*refusal);
   }
+  // Only a new order counts, so that posts that are repeated don't stand in the way of others: one read more
+  // for each post, where there is such a limit.
+  if (has_rate_) {
+    const auto known = co_await find(offer.key);
+    if (!known && !per_second_.take("").allowed) co_return too_many_in_second();
+  }
   const auto hash = key_hash(offer.key);
   const auto outcome = co_await intake->submit(std::move(offer));
   auto answer = told(outcome);
@@ -149,12 +164,6 @@ std::optional<Answer> Api::refusal_of_new(const Order& order) {
   }
   if (doubt->has_too_much()) {
     return refused(422, "LIMIT_EXCEEDED", BadField{"orders.limits.in_doubt_max", "open orders are in doubt"});
-  }
-  if (!per_second_.take("").allowed) {
-    auto answer = refused(422, "LIMIT_EXCEEDED",
-                          BadField{"orders.limits.per_second", "orders were taken in this second"});
-    answer.response.headers.set("Retry-After", "1");
-    return answer;
   }
   return std::nullopt;
 }

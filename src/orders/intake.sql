@@ -1,14 +1,18 @@
 -- Statements of the API. Its own session (accept, replay, wake_workers) sets orders.actor and reads by index only.
 
 -- Takes orders whose key neither table knows; gives the keys that were taken. The row of the outbox first, as everybody
--- locks; in the order of keys, so that two nodes with the same keys don't wait for each other in a circle.
+-- locks; in the order of keys, so that two nodes with the same keys don't wait for each other in a circle. Ids follow the
+-- lists, which are in the order of arrival: with orders.serialize_by they are the order of sending. (The session joins by
+-- nested loops only, which keep that order.)
 -- name: accept_orders
-WITH enqueued AS (
-  INSERT INTO orders.outbox_orders (idempotency_key, order_request_json, request_digest, trace_id)
-  SELECT t.key, t.document::jsonb, t.digest, t.trace_id
+WITH numbered AS MATERIALIZED (
+  SELECT nextval('orders.outbox_orders_id_seq') AS id, t.key, t.document, t.digest, t.trace_id
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS t (key, document, digest, trace_id)
-  WHERE NOT EXISTS (SELECT FROM orders.idempo_ledger l WHERE l.idempotency_key = t.key)
-  ORDER BY t.key COLLATE "C"
+  WHERE NOT EXISTS (SELECT FROM orders.idempo_ledger l WHERE l.idempotency_key = t.key)),
+enqueued AS (
+  INSERT INTO orders.outbox_orders (id, idempotency_key, order_request_json, request_digest, trace_id)
+  SELECT n.id, n.key, n.document::jsonb, n.digest, n.trace_id FROM numbered n
+  ORDER BY n.key COLLATE "C"
   ON CONFLICT (idempotency_key) DO NOTHING
   RETURNING idempotency_key, request_digest)
 INSERT INTO orders.idempo_ledger (idempotency_key, request_digest)

@@ -3,9 +3,12 @@
 #include <future>
 #include <set>
 
+#include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "harness/run_task.hpp"
+#include "orders/intake.hpp"
 #include "orders_api/rig.hpp"
 
 namespace todoke::test {
@@ -28,6 +31,39 @@ std::vector<RawResponse> post_together(const OrdersRig& rig,
   std::vector<RawResponse> all;
   for (auto& answer : answers) all.push_back(answer.get());
   return all;
+}
+
+Task<void> offer(orders::Intake& intake, std::string key, int& left) {
+  orders::Offer one{key, "digest", "{}", std::nullopt};
+  const auto outcome = co_await intake.submit(std::move(one));
+  EXPECT_EQ(outcome.verdict, orders::IntakeVerdict::accepted);
+  if (--left == 0) intake.stop();
+}
+
+TEST(OrderConcurrency, OrdersOfOneTransactionAreNumberedInTheOrderOfTheirArrival) {
+  const TestDatabase database;
+  run_task([&]() -> Task<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    metrics::Registry registry;
+    orders::IntakeOptions options;
+    options.connect.url = database.url();
+    orders::Intake intake(executor, options, registry);
+    co_await intake.start();
+    int left = 3;
+    for (const auto* key : {"key-0003", "key-0001", "key-0002"}) {
+      spawn(executor, offer(intake, key, left),
+            [](const std::exception_ptr& failure) { EXPECT_FALSE(failure); });
+    }
+    co_await intake.run();
+    const auto connection = co_await database.connect();
+    constexpr pg::Statement kOrders{
+        "numbered",
+        "SELECT count(DISTINCT created_at), string_agg(idempotency_key, ',' ORDER BY id)"
+        " FROM orders.outbox_orders"};
+    const auto rows = co_await connection->query(kOrders, {}, Deadline::after(std::chrono::seconds(10)));
+    EXPECT_EQ(rows.one().get<std::int64_t>(0), 1) << "one transaction";
+    EXPECT_EQ(rows.one().get<std::string>(1), "key-0003,key-0001,key-0002");
+  });
 }
 
 TEST(OrderConcurrency, OfTwentyPostsOfOneKeyWithTwoBodiesOneIsAccepted) {

@@ -238,6 +238,15 @@ TEST(OrderPost, BoundsOrdersInASecondButRepeatsAnswers) {
   EXPECT_EQ(rig.post("key-0001").status, 200);
 }
 
+TEST(OrderPost, PostsThatAreRepeatedDontUseUpTheOrdersOfASecond) {
+  const OrdersRig rig(Flags{{"orders.limits.per_second", "3"}});
+  ASSERT_EQ(rig.post("key-0001").status, 201);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(rig.post("key-0001").status, 200);
+  EXPECT_EQ(rig.post("key-0001", order_body("key-0001", {{"qty", "9"}})).status, 409);
+  EXPECT_EQ(rig.post("key-0002").status, 201);
+  EXPECT_EQ(rig.post("key-0003").status, 201);
+}
+
 TEST(OrderPost, TakesNothingWhileTooManyOrdersAreInDoubt) {
   const OrdersRig rig(Flags{{"orders.limits.in_doubt_max", "1"}});
   ASSERT_EQ(rig.post("key-0001").status, 201);
