@@ -95,7 +95,7 @@ Task<void> stats(pg::Connection& connection) {
   print(fmt::format("{:<15} {}\n", "in doubt", stats.in_doubt));
   print(fmt::format("{:<15} {}\n", "oldest pending", duration(stats.oldest_pending_seconds)));
   for (const auto& line : stats.workers) print(fmt::format("{:<15} {}\n", "worker", line));
-  if (stats.workers.empty()) {
+  if (stats.workers_alive == 0) {
     print(
         "no worker runs: a node with the role orders and outbox.enabled (OUTBOX_ENABLED=true) sends them\n");
   }
@@ -182,18 +182,18 @@ orders::ExecResult result_from(const Arguments& arguments) {
   return std::move(*result);
 }
 
+void check_adapter(std::string_view name) {
+  const std::string all = fmt::format("|{}|", orders::keys::kAdapter.spec.choices);
+  if (all.find(fmt::format("|{}|", name)) == std::string::npos) {
+    throw UsageError(fmt::format("--adapter {}: say one of {}", name, orders::keys::kAdapter.spec.choices));
+  }
+}
+
 orders::HaltChange halt_from(const Arguments& arguments) {
   orders::HaltChange asked;
   asked.adapter = option(arguments, "adapter").value_or("*");
   asked.instrument = option(arguments, "instrument").value_or("*");
-  const auto is_adapter = [](std::string_view name) {
-    const std::string all = fmt::format("|{}|", orders::keys::kAdapter.spec.choices);
-    return name == "*" || all.find(fmt::format("|{}|", name)) != std::string::npos;
-  };
-  if (!is_adapter(asked.adapter)) {
-    throw UsageError(
-        fmt::format("--adapter {}: say one of {}", asked.adapter, orders::keys::kAdapter.spec.choices));
-  }
+  if (asked.adapter != "*") check_adapter(asked.adapter);
   if (asked.instrument != "*" && !orders::is_instrument(asked.instrument)) {
     throw UsageError(fmt::format(
         "--instrument {}: 3 to 20 characters of A-Z, 0-9, dot, underscore and hyphen", asked.instrument));
@@ -231,7 +231,10 @@ int run(const Arguments& arguments) {
         fmt::format("orders {}: name one order, by its key, its id or the hash of its key", verb));
   if (!of_one && words.size() != 1) throw UsageError(fmt::format("orders {} takes no order", verb));
   const auto config = load_config(arguments);
-  if (verb == "reconcile") return reconcile_orders(config, arguments);
+  if (verb == "reconcile") {
+    if (const auto adapter = option(arguments, "adapter")) check_adapter(*adapter);
+    return reconcile_orders(config, arguments);
+  }
   if (verb == "list") {
     const auto filter = list_filter(arguments);
     with_running_database(config, [&](pg::Connection& connection) { return list(connection, filter); });

@@ -77,7 +77,8 @@ struct OrderStats {
   std::vector<std::pair<std::string, std::int64_t>> counts;  // by status
   double oldest_pending_seconds = 0;
   std::int64_t in_doubt = 0;
-  std::vector<std::string> workers;
+  std::int64_t workers_alive = 0;
+  std::vector<std::string> workers;  // those that died lately, too
   std::vector<std::string> halts;
 };
 Task<OrderStats> order_stats(pg::Connection& connection, Deadline deadline);

@@ -102,11 +102,14 @@ Task<OrderStats> order_stats(pg::Connection& connection, Deadline deadline) {
   const auto gauges = co_await connection.query(sql::kGauges, std::move(gone), deadline);
   stats.oldest_pending_seconds = gauges.one().get<double>(0);
   stats.in_doubt = gauges.one().get<std::int64_t>(1);
+  stats.workers_alive = gauges.one().get<std::int64_t>(2);
   pg::Params most(kLinesMax);
   const auto workers = co_await connection.query(sql::kListWorkers, most, deadline);
   for (const auto& row : workers) {
-    stats.workers.push_back(fmt::format("{}  {}  seen {:.0f} s ago", row.get<std::string>(0),
-                                        row.get<std::string>(1), row.get<double>(2)));
+    const auto seen_ago = row.get<double>(2);
+    stats.workers.push_back(fmt::format("{}  {}  seen {:.0f} s ago{}", row.get<std::string>(0),
+                                        row.get<std::string>(1), seen_ago,
+                                        seen_ago < kWorkerGoneAfterSeconds ? "" : ": gone"));
   }
   const auto halts = co_await connection.query(sql::kListHalts, most, deadline);
   for (const auto& row : halts) {

@@ -3,14 +3,16 @@
 -- name: read_halts
 SELECT adapter, instrument, intake_refused FROM orders.halts LIMIT $1;
 
+-- Workers that died stay for a day, so that somebody can see that they did.
 -- name: worker_seen
+WITH swept AS (DELETE FROM orders.workers WHERE worker <> $1 AND seen_at < now() - interval '1 day')
 INSERT INTO orders.workers (worker, adapter) VALUES ($1, $2) ON CONFLICT (worker) DO UPDATE SET seen_at = now();
 
 -- name: worker_gone
-DELETE FROM orders.workers WHERE worker = $1 OR seen_at < now() - interval '1 day';
+DELETE FROM orders.workers WHERE worker = $1;
 
--- The age of the oldest order that could be sent now, the orders in doubt that are not settled, how many workers have
--- shown a sign of life within $1 seconds, and how many halts there are.
+-- The age of the oldest order that could be sent now, the orders in doubt (those that were aborted so, too, until they go
+-- to the archive), how many workers have shown a sign of life within $1 seconds, and how many halts there are.
 -- name: gauges
 SELECT
   coalesce((SELECT extract(epoch FROM now() - coalesce(o.next_run_at, o.created_at)) FROM orders.outbox_orders o

@@ -80,6 +80,20 @@ TEST_F(OrderCommands, AnOrderAbortedByForceCarriesTheDoubt) {
   EXPECT_THAT(done({"list", "--in-doubt"}), HasSubstr("ABORTED_BY_OPERATOR"));
 }
 
+TEST_F(OrderCommands, AbortingAnOrderOfAnotherContentLeavesTheLedgerAlone) {
+  accept("foreign-key-1");
+  accept("foreign-key-2");
+  run("SET orders.actor = 'test'; UPDATE orders.idempo_ledger SET request_digest = 'another', status ="
+      " CASE idempotency_key WHEN 'foreign-key-2' THEN 'succeeded' ELSE 'accepted' END; RESET orders.actor");
+  for (const auto* key : {"foreign-key-1", "foreign-key-2"}) {
+    const auto before = ledger(key, "idempo_ledger::text");
+    done({"abort", key});
+    EXPECT_EQ(of(key, "concat_ws(',', status, last_error_code)"), "aborted,IDEMPOTENCY_CONFLICT");
+    EXPECT_EQ(ledger(key, "idempo_ledger::text"), before);
+  }
+  EXPECT_EQ(actions(), "abort,abort");
+}
+
 TEST_F(OrderCommands, AnOutcomeThatTheOperatorKnowsIsRecordedAndSuccessIsFinal) {
   accept("settle-key");
   EXPECT_THAT(refused({"settle", "settle-key", "--result", "{\"status\": \"error\"}"}),
@@ -172,6 +186,16 @@ TEST_F(OrderCommands, StatsTellWhatIsWhereAndThatNobodySends) {
   EXPECT_THAT(text, HasSubstr("no worker runs"));
 }
 
+TEST_F(OrderCommands, AWorkerThatDiedDoesNotCountAsOneThatRuns) {
+  run("INSERT INTO orders.workers (worker, adapter, seen_at) VALUES ('dead', 'paper', now() - interval '3 "
+      "h')");
+  const auto text = done({"stats"});
+  EXPECT_THAT(text, HasSubstr("dead  paper  seen 10800 s ago: gone"));
+  EXPECT_THAT(text, HasSubstr("no worker runs"));
+  const auto worker = node();
+  EXPECT_THAT(done({"stats"}), Not(HasSubstr("no worker runs")));
+}
+
 TEST_F(OrderCommands, AnUnknownOrderAndAWrongWordAreToldPlainly) {
   EXPECT_THAT(refused({"show", "nobody-knows"}), HasSubstr("no such order"));
   EXPECT_EQ(orders({"shwo", "x"}).code, 2);
@@ -199,6 +223,7 @@ TEST_F(OrderCommands, ReconcileNamesWhatTheBooksDisagreeAbout) {
               HasSubstr("4 orders, 1 not settled yet, 3 asked at the broker, 2 with differences"));
   EXPECT_THAT(compared.out, testing::Not(HasSubstr("books-key")));
   EXPECT_EQ(orders({"reconcile"}).code, 2);
+  EXPECT_EQ(orders({"reconcile", "--adapter", "papr", "--since", "2020-01-01T00:00:00Z"}).code, 2);
   EXPECT_EQ(orders({"reconcile", "--adapter", "paper", "--since", "yesterday"}).code, 2);
 }
 
