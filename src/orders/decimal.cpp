@@ -155,10 +155,6 @@ std::string Decimal::text() const {
   return text;
 }
 
-bool Decimal::within_limits() const {
-  return scale_ <= kFractionDigitsMax && digits_.size() <= kWholeDigitsMax + scale_;
-}
-
 std::strong_ordering Decimal::operator<=>(const Decimal& other) const {
   if (negative_ != other.negative_) {
     return negative_ ? std::strong_ordering::less : std::strong_ordering::greater;

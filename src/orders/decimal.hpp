@@ -37,8 +37,6 @@ class Decimal {
   [[nodiscard]] bool is_zero() const { return digits_.empty(); }
   [[nodiscard]] bool is_negative() const { return negative_; }
   [[nodiscard]] bool is_positive() const { return !negative_ && !is_zero(); }
-  // Whether parse() would take its text.
-  [[nodiscard]] bool within_limits() const;
 
   bool operator==(const Decimal& other) const = default;
   std::strong_ordering operator<=>(const Decimal& other) const;
