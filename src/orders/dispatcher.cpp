@@ -32,15 +32,13 @@ std::string worker_name() {
   return fmt::format("{}:{}:{}", host.data(), getpid(), random_hex(kWorkerRandomBytes));
 }
 
-Expected<void> check_lease(const Config& config) {
-  const auto lease = config.get(keys::kLease);
-  const auto timeout = config.get(keys::kBrokerTimeout);
+// `timeout`: what a send may take, as long as the process runs.
+Expected<void> check_lease(std::chrono::milliseconds lease, std::chrono::milliseconds timeout) {
   if (lease >= timeout + kLeaseBeyondTimeout) return {};
-  return refuse(
-      fmt::format("outbox.lock_lease_sec is {} ms, and must be at least broker.timeout_ms ({} ms) and a "
-                  "second: an order could be "
-                  "taken over while it is being sent",
-                  lease.count(), timeout.count()));
+  return refuse(fmt::format(
+      "outbox.lock_lease_sec is {} ms, and must be at least broker.timeout_ms ({} ms, which "
+      "changes at a start only) and a second: an order could be taken over while it is being sent",
+      lease.count(), timeout.count()));
 }
 
 Expected<HandlerOptions> handler_options(const Config& config) {
@@ -105,6 +103,7 @@ class OrderWorker final : public Service {
   OrderWorker(const DispatcherParts& parts, const std::string& name, std::shared_ptr<Halts> halts,
               std::shared_ptr<OrderMetrics> metrics, std::shared_ptr<FixLink> fix)
       : refusal_(refusal_of(parts.config)),
+        broker_timeout_(parts.config.get(keys::kBrokerTimeout)),
         metrics_(std::move(metrics)),
         listener_(parts.listener),
         halts_(std::move(halts)),
@@ -134,7 +133,7 @@ class OrderWorker final : public Service {
   void stop() override { worker_.stop(); }
 
   void reload(const Config& config) {
-    if (const auto checked = check_lease(config); !checked) {
+    if (const auto checked = check_lease(config.get(keys::kLease), broker_timeout_); !checked) {
       log::error("orders", "settings not changed", {{"error", checked.error().message}});
       return;
     }
@@ -147,7 +146,8 @@ class OrderWorker final : public Service {
 
  private:
   static Expected<void> refusal_of(const Config& config) {
-    if (auto lease = check_lease(config); !lease) return lease;
+    if (auto lease = check_lease(config.get(keys::kLease), config.get(keys::kBrokerTimeout)); !lease)
+      return lease;
     if (auto options = handler_options(config); !options) return refuse(options.error().message);
     if (auto paper = PaperOptions::from(config); !paper) return refuse(paper.error().message);
     if (config.get(keys::kAdapter) == "http") {
@@ -160,6 +160,7 @@ class OrderWorker final : public Service {
   }
 
   Expected<void> refusal_;
+  const std::chrono::milliseconds broker_timeout_;  // that of the handler
   std::shared_ptr<OrderMetrics> metrics_;
   pg::Listener& listener_;
   std::shared_ptr<Halts> halts_;

@@ -52,6 +52,30 @@ TEST_F(Node, SaysWhatRunsAndWhatToOpenAndServesIt) {
   EXPECT_THAT(metrics.body, HasSubstr("todoke_build_info"));
 }
 
+TEST_F(Node, SendsOrdersUnlessItIsToldNotTo) {
+  const auto post = [](const std::string& address, const std::string& key) {
+    return run_command({"curl", "-sf", "-H", "Content-Type: application/json", "-H",
+                        "Idempotency-Key: " + key, "-d",
+                        R"({"instrument":"BTC-USD","side":"BUY","qty":1,"idempotency_key":")" + key + R"("})",
+                        "http://" + address + "/do/order"});
+  };
+  {
+    TodokeUp node(folder.path());
+    node.wait_ready();
+    ASSERT_EQ(post(node.public_address(), "up-key-1").code, 0);
+    const auto settled = http_get("http://" + node.public_address() + "/do/order/up-key-1?wait=30s");
+    EXPECT_THAT(settled.body, HasSubstr(R"("status":"succeeded")"));
+    node.process().kill(SIGTERM);
+    EXPECT_EQ(node.process().wait().code, 0);
+  }
+  TodokeUp idle(folder.path(), {}, {"OUTBOX_ENABLED=false"});
+  idle.wait_ready();
+  ASSERT_EQ(post(idle.public_address(), "up-key-2").code, 0);
+  EXPECT_THAT(http_get("http://" + idle.internal_address() + "/healthz").body, HasSubstr("no worker runs"));
+  EXPECT_EQ(idle.sql("SELECT status, claim_no FROM outbox_orders WHERE idempotency_key = 'up-key-2'"),
+            "pending|0");
+}
+
 TEST_F(Node, StopsCleanlyOnEitherSignalAndFindsItsDataAgain) {
   for (const int signal : {SIGTERM, SIGINT}) {
     TodokeUp node(folder.path());
