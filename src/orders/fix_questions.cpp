@@ -119,7 +119,7 @@ Task<std::vector<FixQuestions::Question>> FixQuestions::read_page() {
   }
   std::vector<Question> page;
   for (const auto& row : results.at(1)) {
-    page.push_back({row.get<std::int64_t>("id"), row.get<std::int64_t>("outbox_id"),
+    page.push_back({row.get<std::vector<std::int64_t>>("ids"), row.get<std::int64_t>("outbox_id"),
                     row.get<std::string>("cl_ord_id"),
                     row.get<std::optional<std::string>>("document").value_or("")});
   }
@@ -168,19 +168,19 @@ Task<void> FixQuestions::write(const Question& question, const FindOutcome& outc
     case FindAnswer::found:
       is_taken = outcome.result.status == ExecStatus::ok;
       qty = outcome.result.executed_qty.text();
-      found_.add();
+      found_.add(question.ids.size());
       break;
     case FindAnswer::not_found:
-      not_found_.add();
+      not_found_.add(question.ids.size());
       break;
     case FindAnswer::unknown:
       message = outcome.message;
-      unknown_.add();
+      unknown_.add(question.ids.size());
       break;
   }
   const auto deadline = Deadline::after(kStatementMax);
   const auto lease = co_await pool_.acquire(deadline);
-  pg::Params params(question.id, text_of(outcome.answer), is_taken, qty, message);
+  pg::Params params(question.ids, text_of(outcome.answer), is_taken, qty, message);
   co_await lease->query(sql::kQuestionAnswer, std::move(params), deadline);
 }
 

@@ -72,8 +72,9 @@ class FixQuestions final : public Service {
   void stop() override;
 
  private:
+  // Of one order; several commands may ask about it.
   struct Question {
-    std::int64_t id = 0;
+    std::vector<std::int64_t> ids;
     std::int64_t outbox_id = 0;
     std::string cl_ord_id;
     std::string document;

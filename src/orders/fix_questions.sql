@@ -44,21 +44,23 @@ SELECT count(*) AS waiting FROM orders.fix_questions WHERE asked_by = $1 AND ans
 DELETE FROM orders.fix_questions WHERE asked_by = $1
 RETURNING outbox_id, answer, coalesce(is_taken, false) AS is_taken, executed_qty, coalesce(message, '') AS message;
 
--- The worker's: what waits on its session, at most $2, with the order as it stands in the outbox or in the archive. Runs take
--- turns.
+-- The worker's: the orders that are asked about on its session, at most $2, as they stand in the outbox or in the archive,
+-- each with all its questions: the broker is asked once for them. Runs take turns.
 -- name: question_open
-SELECT q.id, q.cl_ord_id, q.outbox_id, coalesce(o.order_request_json, a.order_request_json)::text AS document
-FROM orders.fix_questions q
+SELECT array_agg(q.id) AS ids, q.cl_ord_id, q.outbox_id, coalesce(o.order_request_json, a.order_request_json)::text AS document
+FROM (SELECT w.id, w.cl_ord_id, w.outbox_id, row_number() OVER (PARTITION BY w.asked_by ORDER BY w.id) AS place
+      FROM orders.fix_questions w WHERE w.session = $1 AND w.answered_at IS NULL) q
   LEFT JOIN orders.outbox_orders o ON o.id = q.outbox_id
   LEFT JOIN LATERAL (
     SELECT a.order_request_json FROM orders.outbox_orders_archive a WHERE a.id = q.outbox_id LIMIT 1) a ON o.id IS NULL
-WHERE q.session = $1 AND q.answered_at IS NULL
-ORDER BY row_number() OVER (PARTITION BY q.asked_by ORDER BY q.id), q.id LIMIT $2;
+GROUP BY q.cl_ord_id, q.outbox_id, document
+ORDER BY min(q.place), min(q.id) LIMIT $2;
 
+-- Of questions that were there before the broker was asked, so that no answer is older than its question.
 -- name: question_answer
 UPDATE orders.fix_questions
 SET answered_at = clock_timestamp(), answer = $2, is_taken = $3, executed_qty = $4, message = $5
-WHERE id = $1 AND answered_at IS NULL
+WHERE id = ANY ($1::bigint[]) AND answered_at IS NULL
 RETURNING pg_notify('orders_answers', asked_by);
 
 -- What nobody waits for any more: older than $1 seconds.

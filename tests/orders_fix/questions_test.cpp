@@ -97,6 +97,24 @@ TEST_F(QuestionsTest, AnOrderThatIsBeingSentIsLeftAlone) {
   EXPECT_EQ(sending.get().result.status, ExecStatus::ok);
 }
 
+TEST_F(QuestionsTest, TwoCommandsThatAskAboutOneOrderAtOnceGetTheSameAnswer) {
+  const auto one = side();
+  one->await_logon();
+  const auto request = tried("for-both-1");
+  one->send(request);
+  run(
+      fmt::format("INSERT INTO orders.fix_questions (session, cl_ord_id, outbox_id, asked_by)"
+                  " SELECT 'TODOKE->BROKER', 'for-both-1', {}, 'run ' || i FROM generate_series(1, 2) i;"
+                  "NOTIFY orders_questions",
+                  request.outbox_id));
+  await(
+      "SELECT string_agg(answer || ' ' || executed_qty, ', ') FROM orders.fix_questions"
+      " WHERE answered_at IS NOT NULL",
+      "found 2, found 2");
+  EXPECT_EQ(broker.got("H").size(), 1U);
+  EXPECT_EQ(one->metric("orders_fix_questions_total{answer=\"found\"}"), 2);
+}
+
 TEST_F(QuestionsTest, AnIdThatAnotherOrderHasGoneOutWithIsNotAskedFor) {
   const auto one = side();
   one->await_logon();
