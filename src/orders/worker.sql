@@ -6,6 +6,11 @@
 --
 -- Nobody waits for an outbox row that somebody else has locked, such as an operator in an open transaction: the other rows
 -- would wait with it. It is left out, still_held tells it from one that was taken away, and it is tried again.
+--
+-- What an UPDATE takes its rows from is MATERIALIZED. A row that was locked may have been changed since the statement began (a
+-- heartbeat); Postgres then looks at its newest version again, together with the row of the list that belongs to it. Of a list
+-- that is part of the plan (UNION ALL) it does not know that row: the order would be left out, and stay until its lease
+-- lapses.
 
 -- Turns rows whose time has come into pending ones; next_run_at stays and is their place in the line.
 -- name: promote_due
@@ -48,7 +53,7 @@ as_due AS MATERIALIZED (
   WHERE NOT $5 AND o.status = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
     AND (o.adapter IS NULL OR o.adapter = $3) AND coalesce(o.instrument, '') <> ALL ($4::text[])
   ORDER BY coalesce(o.next_run_at, o.created_at), o.id LIMIT $1 FOR UPDATE SKIP LOCKED),
-picked AS (SELECT id, due FROM in_order UNION ALL SELECT id, due FROM as_due),
+picked AS MATERIALIZED (SELECT id, due FROM in_order UNION ALL SELECT id, due FROM as_due),
 claimed AS (
   UPDATE orders.outbox_orders o
   SET status = 'sending', locked_by = $2, locked_at = now(), updated_at = now(), claim_no = o.claim_no + 1
@@ -147,7 +152,7 @@ created AS (
   FROM held h WHERE h.ledger_status IS NOT NULL AND h.ledger_missing
   ON CONFLICT (idempotency_key) DO NOTHING
   RETURNING idempotency_key),
-ready AS (
+ready AS MATERIALIZED (
   SELECT id, status, counted, error_code, error_msg, delay_ms, in_doubt FROM written
   UNION ALL
   SELECT h.id, h.status, h.counted, h.error_code, h.error_msg, h.delay_ms, h.in_doubt
