@@ -207,6 +207,30 @@ TEST_F(HttpClientTest, ConnectionThatThePeerClosedWhileIdleIsNotUsed) {
   EXPECT_EQ(send(request(peer.port(), "/", "POST")).status, 200);
 }
 
+// The second copy would be taken for the answer to the next request.
+TEST_F(HttpClientTest, ConnectionOnWhichAnAnswerCameTwiceIsNotUsedAgain) {
+  const std::string another = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nanother";
+  std::promise<void> twice;
+  FakePeer peer({[&](int s) {
+                   FakePeer::read_request(s);
+                   FakePeer::write(s, kOk + kOk);
+                 },
+                 [&](int s) {
+                   FakePeer::read_request(s);
+                   FakePeer::write(s, kOk);
+                   FakePeer::write(s, kOk);
+                   twice.set_value();
+                 },
+                 [&](int s) {
+                   FakePeer::read_request(s);
+                   FakePeer::write(s, another);
+                 }});
+  EXPECT_EQ(send(request(peer.port())).body, "ok");
+  EXPECT_EQ(send(request(peer.port())).body, "ok");
+  twice.get_future().wait();
+  EXPECT_EQ(send(request(peer.port())).body, "another");
+}
+
 TEST_F(HttpClientTest, RequestLostOnAnIdleConnectionIsSentAgainOnlyWhenThatIsSafe) {
   // The first connection answers once and then breaks inside the second request.
   const auto breaks = [](int s) {
