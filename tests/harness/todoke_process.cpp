@@ -185,7 +185,8 @@ Exit run_command(const std::vector<std::string>& command, const std::vector<std:
 }
 
 std::string todoke_binary() {
-  return TODOKE_BINARY;
+  const char* other = std::getenv("TODOKE_BINARY");
+  return other == nullptr ? TODOKE_BINARY : other;
 }
 
 namespace {

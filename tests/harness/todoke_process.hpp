@@ -60,7 +60,7 @@ class ChildProcess {
 Exit run_command(const std::vector<std::string>& command,
                  const std::vector<std::string>& extra_environment = {});
 
-// Path of the binary under test.
+// Path of the binary under test: the one of this build, or TODOKE_BINARY.
 std::string todoke_binary();
 
 // `todoke up` on ports of the system's choice.

@@ -7,6 +7,9 @@
 namespace todoke::test {
 namespace {
 
+constexpr std::size_t kCursedAmong = 60;
+constexpr int kCursedPercent = 10;
+
 // The number behind "qty": in the order's JSON.
 std::string qty_in(const std::string& body) {
   constexpr std::string_view kName = "\"qty\":";
@@ -24,8 +27,12 @@ std::string fill(const std::string& qty) {
 
 Broker::Broker(std::uint64_t seed, std::chrono::milliseconds answer_max)
     : answer_max_(answer_max), random_(seed), bad_percent_(pick(random_, 5, 45)) {
-  server_.router->add("POST", "/orders", [this](net::Request& request) { return take(request); });
-  server_.router->add("GET", "/orders/{key}", [this](net::Request& request) { return show(request); });
+  server_.router->add("POST", "/orders", [this](net::Request& request) {
+    return serve(request, std::string(request.headers.get("Idempotency-Key")), &Broker::take);
+  });
+  server_.router->add("GET", "/orders/{key}", [this](net::Request& request) {
+    return serve(request, request.parameters.at("key"), &Broker::show);
+  });
   server_.start();
 }
 
@@ -38,6 +45,8 @@ void Broker::clear_up() {
   const std::lock_guard lock(mutex_);
   is_clear_ = true;
   actions_.clear();
+  if (held_) held_->set_from_anywhere();
+  held_.reset();
 }
 
 void Broker::begin_outage() {
@@ -66,6 +75,32 @@ void Broker::act(Moment moment, const std::string& key) {
   if (action) action(key);
 }
 
+void Broker::hold(std::set<std::string> keys) {
+  const std::lock_guard lock(mutex_);
+  held_keys_ = std::move(keys);
+  held_ = std::make_shared<Signal>(server_.worker());
+}
+
+std::set<std::string> Broker::waiting() {
+  const std::lock_guard lock(mutex_);
+  return {waiting_.begin(), waiting_.end()};
+}
+
+void Broker::release() {
+  const std::lock_guard lock(mutex_);
+  if (held_) held_->set_from_anywhere();
+  held_.reset();
+}
+
+Task<void> Broker::while_held(std::string key) {
+  std::shared_ptr<Signal> held;
+  {
+    const std::lock_guard lock(mutex_);
+    if (held_keys_.empty() || held_keys_.contains(key)) held = held_;
+  }
+  if (held) co_await held->wait();
+}
+
 Broker::Mood Broker::draw_mood() {
   if (is_out_) {
     ++outage_requests_;
@@ -78,8 +113,9 @@ Broker::Mood Broker::draw_mood() {
 
 void Broker::decide(Entry& entry, Mood mood, const std::string& body) {
   if (!entry.verdict.empty()) return;
-  const bool executes = mood == Mood::good || mood == Mood::lost ||
-                        ((mood == Mood::broken || mood == Mood::failing) && chance(random_, 50));
+  const bool executes =
+      mood == Mood::good || mood == Mood::lost ||
+      ((mood == Mood::broken || mood == Mood::failing) && !entry.is_cursed && chance(random_, 50));
   if (executes) entry.verdict = "executed";
   if (mood == Mood::refusing) entry.verdict = "refused";
   if (entry.verdict.empty()) return;
@@ -93,8 +129,18 @@ net::Response Broker::answer(const Entry& entry, bool was_decided) {
   return net::json_response(200, fill(entry.qty));
 }
 
-Task<net::Response> Broker::take(net::Request& request) {
-  const std::string key(request.headers.get("Idempotency-Key"));
+Task<net::Response> Broker::serve(net::Request& request, std::string key, Answering answering) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.insert(key);
+  }
+  auto response = co_await (this->*answering)(request, key);
+  const std::lock_guard lock(mutex_);
+  waiting_.erase(waiting_.find(key));
+  co_return response;
+}
+
+Task<net::Response> Broker::take(net::Request& request, std::string key) {
   act(Moment::arrived, key);
   Mood mood = Mood::good;
   net::Response response;
@@ -102,12 +148,21 @@ Task<net::Response> Broker::take(net::Request& request) {
     const std::lock_guard lock(mutex_);
     mood = draw_mood();
     auto& entry = book_[key];
-    ++entry.copies;
+    // Early ones, or there would be no time for all their attempts.
+    if (++entry.copies == 1)
+      entry.is_cursed = book_.size() <= kCursedAmong && chance(random_, kCursedPercent);
+    if (entry.is_cursed && mood != Mood::down) mood = Mood::broken;
+    const bool is_marked = request.headers.has("Possible-Resend");
+    if (is_marked) ++entry.marked;
+    if (!is_marked && entry.doubtful) ++entry.unmarked;
+    entry.doubtful =
+        mood == Mood::lost || mood == Mood::silent || mood == Mood::broken || mood == Mood::failing;
     const bool was_decided = !entry.verdict.empty();
     decide(entry, mood, request.body);
     if (mood == Mood::good || mood == Mood::lost || mood == Mood::refusing)
       response = answer(entry, was_decided);
   }
+  co_await while_held(key);
   act(Moment::answered, key);
   switch (mood) {
     case Mood::lost:
@@ -134,15 +189,20 @@ Task<net::Response> Broker::take(net::Request& request) {
   co_return response;
 }
 
-Task<net::Response> Broker::show(net::Request& request) {
+Task<net::Response> Broker::show(net::Request& /*request*/, std::string key) {
   Mood mood = Mood::good;
   Entry entry;
   {
     const std::lock_guard lock(mutex_);
     mood = draw_mood();
-    const auto found = book_.find(request.parameters.at("key"));
+    const auto found = book_.find(key);
     if (found != book_.end()) entry = found->second;
+    if (entry.verdict.empty() && mood != Mood::down && mood != Mood::failing) {
+      ++book_[key].unknown;
+      book_[key].doubtful = false;
+    }
   }
+  co_await while_held(key);
   if (mood == Mood::silent) co_await sleep_for(answer_max_ + std::chrono::milliseconds(200));
   if (mood == Mood::down || mood == Mood::failing) co_return net::error_response(503, "DOWN", "nobody there");
   if (entry.verdict.empty()) co_return net::error_response(404, "NOT_FOUND", "no such order");

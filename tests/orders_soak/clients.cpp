@@ -42,23 +42,24 @@ void Clients::work(Random random) {
     const auto key = fmt::format("soak-key-{}", number);
     const int qty = chance(random, 85) ? 1 : 2;
     const auto port = ports_[static_cast<std::size_t>(pick(random, 0, kNodes - 1))].load();
-    if (port != 0) write_down({key, qty, post_order(port, key, qty)});
+    if (port != 0) post_to(port, key, qty);
   }
 }
 
 int Clients::post(const std::string& key, int qty) {
   for (const auto& port : ports_) {
     if (port == 0) continue;
-    const auto status = post_order(port, key, qty);
-    write_down({key, qty, status});
-    if (status != 0) return status;
+    if (const auto status = post_to(port, key, qty); status != 0) return status;
   }
   return 0;
 }
 
-void Clients::write_down(Post post) {
+int Clients::post_to(std::uint16_t port, const std::string& key, int qty) {
+  const auto status = post_order(port, key, qty);
+  const auto now = std::chrono::system_clock::now();
   const std::lock_guard lock(mutex_);
-  posts_.push_back(std::move(post));
+  posts_.push_back({key, qty, status, now});
+  return status;
 }
 
 void Clients::stop() {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -20,7 +21,8 @@ using Ports = std::array<std::atomic<std::uint16_t>, kNodes>;
 struct Post {
   std::string key;
   int qty = 0;
-  int status = 0;  // 0: no answer
+  int status = 0;                              // 0: no answer
+  std::chrono::system_clock::time_point at{};  // when the answer was there
 };
 
 // The status; 0 when no answer came.
@@ -40,7 +42,7 @@ class Clients {
 
  private:
   void work(Random random);
-  void write_down(Post post);
+  int post_to(std::uint16_t port, const std::string& key, int qty);
 
   const Ports& ports_;
   std::atomic<bool> stopping_ = false;

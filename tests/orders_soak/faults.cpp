@@ -80,10 +80,23 @@ void SoakRun::outage() {
   const auto workers = static_cast<int>(kNodes) + nodes_->starts() - starts_before;
   const auto most = workers * (kForEach + static_cast<int>(took) - kSeconds);
   tell(fmt::format("an outage of the broker ({} requests, at most {})", requests, most));
+  ++reached_["outage"];
   if (requests > most) {
-    outage_problems_ +=
-        fmt::format("P14 {} requests in an outage of {} s, {} are allowed\n", requests, took, most);
+    problems_ += fmt::format("P14 {} requests in an outage of {} s, {} are allowed\n", requests, took, most);
   }
+}
+
+// Nothing can be accepted or settled, and heartbeats go on.
+void SoakRun::fill_disk() {
+  nodes_->revive();
+  link_.rows("INSERT INTO soak.full_disk VALUES (true) ON CONFLICT DO NOTHING");
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(pick(random_, 300, 2'000));
+  while (std::chrono::steady_clock::now() < until) rest();
+  link_.rows("DELETE FROM soak.full_disk");
+  const auto refusals =
+      link_.rows("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM soak.refusals").front();
+  tell(fmt::format("a full disk ({} refusals)", refusals));
+  if (refusals != "0") ++reached_["full disk"];
 }
 
 // By the SQL that operators are given.
@@ -92,7 +105,7 @@ void SoakRun::requeue() {
       "UPDATE orders.outbox_orders SET status='pending', attempts=0, last_error_code=NULL, "
       "last_error_msg=NULL,"
       " next_run_at=NULL, updated_at=now() WHERE id IN (SELECT id FROM orders.outbox_orders WHERE status = "
-      "'aborted'"
+      "'aborted' AND idempotency_key NOT IN (SELECT key FROM soak.left_over)"
       " LIMIT 3) RETURNING id");
   if (rows && !rows->empty()) tell(fmt::format("{} aborted orders requeued by hand", rows->size()));
 }

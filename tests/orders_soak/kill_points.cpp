@@ -20,21 +20,33 @@ constexpr auto kReachedWithin = 4s;
 // A bound only: the test lets it go on after a query.
 constexpr auto kBrokerWaits = 2s;
 
+std::string kill_name(int number) {
+  return fmt::format("K{}", number);
+}
+
 std::string advisory(int gate) {
   return fmt::format("l.locktype = 'advisory' AND l.objid = {}", kGateBase + gate);
 }
 
 }  // namespace
 
+std::vector<std::string> places() {
+  std::vector<std::string> all{"zombie", "zombie of itself", "full disk", "outage"};
+  for (int number = 1; number <= kKillPoints; ++number) all.push_back(kill_name(number));
+  return all;
+}
+
 // What an earlier fault has left behind may keep the program from getting there at the first time.
 void SoakRun::kill_point(int number) {
   constexpr int kTries = 3;
-  const int before = kills_[number];
-  for (int i = 0; i < kTries && kills_[number] == before; ++i) {
+  auto& count = reached_[kill_name(number)];
+  const int before = count;
+  for (int i = 0; i < kTries && count == before; ++i) {
     link_.rows("SELECT 1");
     nodes_->revive();
     try_kill_point(number);
   }
+  if (count == before) problems_ += fmt::format("{} was not reached\n", kill_name(number));
 }
 
 void SoakRun::try_kill_point(int number) {
@@ -86,7 +98,7 @@ std::optional<SoakRun::Waiter> SoakRun::await_waiter(const std::string& lock_con
 }
 
 void SoakRun::hurt(int number, const Waiter& waiter) {
-  ++kills_[number];
+  ++reached_[kill_name(number)];
   const auto index = nodes_->by_session(waiter.session);
   const int blow = pick(random_, 1, 100);
   if (blow <= 50 && index) {
@@ -123,7 +135,7 @@ void SoakRun::kill_unseen(int number, const std::string& statement) {
   // Long enough for it to be done there.
   pause(5, 60);
   tell(fmt::format("K{} node {} killed", number, index));
-  ++kills_[number];
+  ++reached_[kill_name(number)];
   nodes_->kill(index);
 }
 
@@ -150,7 +162,7 @@ void SoakRun::kill_at_broker(int number, Broker::Moment moment) {
   }
   if (index) {
     tell(fmt::format("K{} node {} killed", number, *index));
-    ++kills_[number];
+    ++reached_[kill_name(number)];
     nodes_->kill(*index);
   }
   if (moment == Broker::Moment::arrived) done->set_value();

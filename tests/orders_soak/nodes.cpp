@@ -42,7 +42,10 @@ void Nodes::start(std::size_t index) {
   if (slot.node) return;
   const auto url = fmt::format("host={} user=todoke dbname={} application_name={}", slot.proxy->folder(),
                                database_, session_name(index));
-  slot.node = std::make_unique<OrderNode>(url, environment_);
+  auto environment = environment_;
+  if (clock_jumps(index)) environment.emplace_back("LD_PRELOAD=" TODOKE_SOAK_CLOCK);
+  slot.node = std::make_unique<OrderNode>(url, environment);
+  identities_.push_back({session_name(index), slot.node->worker(), clock_jumps(index)});
   ++starts_;
 }
 
@@ -94,7 +97,6 @@ void Nodes::freeze(std::size_t index, std::chrono::milliseconds time) {
   ports_[index] = 0;
   slot.node->process().kill(SIGSTOP);
   slot.frozen_until = std::chrono::steady_clock::now() + time;
-  has_frozen_ = true;
 }
 
 void Nodes::resume(std::size_t index) {

@@ -15,7 +15,7 @@ struct Limits {
   int attempts_max = 0;
   int backoff_first_sec = 0;  // after the first failure
   int backoff_sec = 0;        // after every further one
-  bool has_zombies = false;   // a worker was stopped and went on
+  bool can_find = false;      // the broker can be asked
 };
 
 // Holds at every moment: no order without its ledger row, the two never in different outcomes. Empty, or the

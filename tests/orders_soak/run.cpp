@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "http/rig.hpp"
+#include "left_over.hpp"
 #include "properties.hpp"
 #include "settings.hpp"
 
@@ -33,6 +34,7 @@ SoakRun::SoakRun(SoakServer& server, std::uint64_t seed)
       gate_(server.url(database_)),
       broker_(seed + 1, kBrokerTimeout) {
   server_.make_database(database_);
+  link_.rows(kLeftOver);
   nodes_ = std::make_unique<Nodes>(server_.socket_folder(), database_, environment());
   nodes_->revive();
   clients_ = std::make_unique<Clients>(seed, nodes_->ports());
@@ -59,9 +61,9 @@ Environment SoakRun::environment() {
       fmt::format("OUTBOX_LOCK_LEASE_SEC={}", std::chrono::duration<double>(kLease).count()),
       fmt::format("BROKER_TIMEOUT_MS={}", kBrokerTimeout.count()),
   };
-  const bool can_find = chance(random_, 75);
-  if (can_find) made.push_back("TODOKE_ORDERS_HTTP_FIND_URL=" + broker_.url("/orders/{key}"));
-  tell(can_find ? "a broker that can be asked" : "a broker that can't be asked");
+  can_find_ = chance(random_, 75);
+  if (can_find_) made.push_back("TODOKE_ORDERS_HTTP_FIND_URL=" + broker_.url("/orders/{key}"));
+  tell(can_find_ ? "a broker that can be asked" : "a broker that can't be asked");
   return made;
 }
 
@@ -82,12 +84,15 @@ std::size_t SoakRun::any_node() {
 void SoakRun::play() {
   const int point = 1 + static_cast<int>(seed_ % kKillPoints);
   const int turn = pick(random_, 0, kFaults - 1);
+  const int piece_turn = (turn + pick(random_, 1, kFaults - 1)) % kFaults;
   for (int i = 0; i < kFaults; ++i) {
     random_.seed(seed_ * kDrawsApart + static_cast<std::uint64_t>(i));
     pause(100, 400);
     nodes_->resume_due();
     if (i == turn) {
       kill_point(point);
+    } else if (i == piece_turn) {
+      set_piece();
     } else if (chance(random_, 30)) {
       kill_point(pick(random_, 1, kKillPoints));
     } else {
@@ -103,6 +108,21 @@ void SoakRun::play() {
   while (!is_settled() && std::chrono::steady_clock::now() < until) ::poll(nullptr, 0, kWatchEveryMs);
   watching_ = false;
   watcher_.join();
+}
+
+// Each with each kill point in turn.
+void SoakRun::set_piece() {
+  constexpr std::uint64_t kPieces = 4;
+  switch ((seed_ + seed_ / kKillPoints) % kPieces) {
+    case 0:
+      return zombie();
+    case 1:
+      return zombie_of_itself();
+    case 2:
+      return fill_disk();
+    default:
+      return outage();
+  }
 }
 
 void SoakRun::watch() {
@@ -121,14 +141,20 @@ bool SoakRun::is_settled() {
 
 // What the test saw from outside goes where the properties can ask for it.
 void SoakRun::write_down() {
-  std::string sql = "BEGIN; TRUNCATE soak.book, soak.posts;";
+  std::string sql = "BEGIN; TRUNCATE soak.book, soak.posts, soak.workers;";
   for (const auto& [key, entry] : broker_.book()) {
     sql += fmt::format(
-        "INSERT INTO soak.book VALUES ('{}', {}, nullif('{}', ''), nullif('{}', '')::numeric, {});", key,
-        entry.copies, entry.verdict, entry.qty, quoted_time(entry.at));
+        "INSERT INTO soak.book VALUES ('{}', {}, {}, {}, {}, nullif('{}', ''), nullif('{}', '')::numeric, "
+        "{});",
+        key, entry.copies, entry.marked, entry.unmarked, entry.unknown, entry.verdict, entry.qty,
+        quoted_time(entry.at));
   }
   for (const auto& post : clients_->posts()) {
-    sql += fmt::format("INSERT INTO soak.posts VALUES ('{}', {}, {});", post.key, post.qty, post.status);
+    sql += fmt::format("INSERT INTO soak.posts VALUES ('{}', {}, {}, {});", post.key, post.qty, post.status,
+                       quoted_time(post.at));
+  }
+  for (const auto& [session, worker, clock_jumps] : nodes_->identities()) {
+    sql += fmt::format("INSERT INTO soak.workers VALUES ('{}', '{}', {});", session, worker, clock_jumps);
   }
   link_.rows(sql + "COMMIT");
 }
@@ -138,8 +164,8 @@ std::string SoakRun::problems() {
   const Limits limits{.attempts_max = kAttemptsMax,
                       .backoff_first_sec = kBackoffFirstSec,
                       .backoff_sec = kBackoffSec,
-                      .has_zombies = nodes_->has_frozen()};
-  auto text = broken_at_end(link_, limits) + outage_problems_ + nodes_->surprises();
+                      .can_find = can_find_};
+  auto text = broken_at_end(link_, limits) + problems_ + nodes_->surprises();
   if (!seen_.empty()) text += "in a snapshot while it ran:\n" + seen_;
   if (link_.rows("SELECT 1 FROM soak.orders WHERE status = 'succeeded' LIMIT 1").empty()) {
     text += "nothing succeeded: the run was for nothing\n";

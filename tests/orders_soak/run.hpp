@@ -8,8 +8,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "broker.hpp"
 #include "clients.hpp"
@@ -19,9 +22,12 @@
 
 namespace todoke::test {
 
-// The kill list: how often a process or the server was killed right there.
-using KillCount = std::map<int, int>;
 inline constexpr int kKillPoints = 12;
+// How often a place of trouble was really reached: points of the kill list (something was killed right
+// there), and set pieces.
+using Reached = std::map<std::string, int>;
+// All that there are.
+std::vector<std::string> places();
 
 class SoakRun {
  public:
@@ -30,13 +36,13 @@ class SoakRun {
   SoakRun(const SoakRun&) = delete;
   SoakRun& operator=(const SoakRun&) = delete;
 
-  // Load and faults, one of them at the kill point that the seed's remainder names; then quiet, until
-  // everything is settled or the bound has passed.
+  // Load and three faults: the kill point and the set piece that the seed's remainders name, and any other.
+  // Then quiet, until everything is settled or the bound has passed.
   void play();
   // What is broken; empty: nothing.
   std::string problems();
 
-  [[nodiscard]] const KillCount& kills() const { return kills_; }
+  [[nodiscard]] const Reached& reached() const { return reached_; }
   [[nodiscard]] const std::string& story() const { return story_; }
 
  private:
@@ -55,8 +61,25 @@ class SoakRun {
   // faults.cpp: what needs no place.
   void fault();
   void outage();
+  void fill_disk();
   void requeue();
   void lose_answers(const std::string& statement, std::size_t index);
+
+  // zombies.cpp
+  struct Hands {
+    std::size_t index;
+    std::string worker;
+    std::string tickets;  // (id,claim_no),...
+    std::set<std::string> keys;
+    std::string at_broker;  // keys of those, quoted
+  };
+  bool await(const std::string& condition, std::chrono::milliseconds most);
+  std::optional<Hands> stop_with_full_hands();
+  void await_noticed(const Hands& hands);
+  void zombie();
+  void zombie_of_itself();
+
+  void set_piece();
 
   // kill_points.cpp: K1 to K12.
   void kill_point(int number);
@@ -87,9 +110,10 @@ class SoakRun {
   std::string seen_;  // what the watcher found; read after it has ended
   std::thread watcher_;
   std::string story_;
-  std::string outage_problems_;
+  std::string problems_;  // what faults have found
   int extra_keys_ = 0;
-  KillCount kills_;
+  bool can_find_ = false;
+  Reached reached_;
 };
 
 }  // namespace todoke::test

@@ -24,17 +24,19 @@ CREATE SCHEMA soak;
 CREATE TABLE soak.history (
   n bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), xid bigint NOT NULL DEFAULT txid_current(),
   what text NOT NULL, id bigint, key text NOT NULL, old_status text, new_status text, old_claim bigint, new_claim bigint,
-  attempts integer, old_worker text, new_worker text, next_run_at timestamptz, error_msg text);
+  old_attempts integer, attempts integer, old_worker text, new_worker text, next_run_at timestamptz, error_msg text,
+  in_doubt boolean, session text NOT NULL DEFAULT current_setting('application_name'));
 CREATE INDEX ON soak.history (what, key, n);
 
 CREATE FUNCTION soak.note_outbox() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'UPDATE' AND (OLD.status, OLD.claim_no, OLD.attempts, coalesce(OLD.locked_by, ''))
       = (NEW.status, NEW.claim_no, NEW.attempts, coalesce(NEW.locked_by, '')) THEN RETURN NULL; END IF;
-  INSERT INTO soak.history (what, id, key, old_status, new_status, old_claim, new_claim, attempts, old_worker, new_worker,
-    next_run_at, error_msg)
+  INSERT INTO soak.history (what, id, key, old_status, new_status, old_claim, new_claim, old_attempts, attempts, old_worker,
+    new_worker, next_run_at, error_msg, in_doubt)
   VALUES ('outbox', coalesce(NEW.id, OLD.id), coalesce(NEW.idempotency_key, OLD.idempotency_key), OLD.status, NEW.status,
-    OLD.claim_no, NEW.claim_no, NEW.attempts, OLD.locked_by, NEW.locked_by, NEW.next_run_at, NEW.last_error_msg);
+    OLD.claim_no, NEW.claim_no, OLD.attempts, NEW.attempts, OLD.locked_by, NEW.locked_by, NEW.next_run_at,
+    NEW.last_error_msg, NEW.in_doubt);
   RETURN NULL;
 END $$;
 CREATE TRIGGER zz_note AFTER INSERT OR UPDATE OR DELETE ON orders.outbox_orders FOR EACH ROW
@@ -69,9 +71,27 @@ CREATE TRIGGER gate_10 BEFORE UPDATE ON orders.outbox_orders FOR EACH ROW
 CREATE TRIGGER gate_11 BEFORE DELETE ON orders.outbox_orders FOR EACH ROW EXECUTE FUNCTION soak.gate(11);
 CREATE TRIGGER gate_12 BEFORE DELETE ON orders.idempo_ledger FOR EACH ROW EXECUTE FUNCTION soak.gate(12);
 
--- What the test knows from outside: the broker's book, the answers to posts, keys that were made old.
-CREATE TABLE soak.book (key text PRIMARY KEY, copies integer NOT NULL, verdict text, qty numeric, at timestamptz);
-CREATE TABLE soak.posts (key text NOT NULL, qty numeric NOT NULL, status integer NOT NULL);
+-- As long as there is a row here no table of the program can grow: what it hears is what it would hear from a full disk.
+CREATE TABLE soak.full_disk (is_full boolean PRIMARY KEY);
+CREATE SEQUENCE soak.refusals;  -- counts what is rolled back
+CREATE FUNCTION soak.grow() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM soak.full_disk) THEN
+    PERFORM nextval('soak.refusals');
+    RAISE EXCEPTION 'could not extend file "%": No space left on device', TG_TABLE_NAME USING ERRCODE = 'disk_full';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER grow BEFORE INSERT ON orders.outbox_orders FOR EACH ROW EXECUTE FUNCTION soak.grow();
+CREATE TRIGGER grow BEFORE INSERT ON orders.sends FOR EACH ROW EXECUTE FUNCTION soak.grow();
+CREATE TRIGGER grow BEFORE INSERT ON orders.outbox_orders_archive FOR EACH ROW EXECUTE FUNCTION soak.grow();
+
+-- What the test knows from outside: the broker's book, the answers to posts, which worker has which sessions, keys that
+-- were made old.
+CREATE TABLE soak.book (key text PRIMARY KEY, copies integer NOT NULL, marked integer NOT NULL, unmarked integer NOT NULL,
+  unknown integer NOT NULL, verdict text, qty numeric, at timestamptz);
+CREATE TABLE soak.workers (session text NOT NULL, worker text NOT NULL, clock_jumps boolean NOT NULL);
+CREATE TABLE soak.posts (key text NOT NULL, qty numeric NOT NULL, status integer NOT NULL, at timestamptz NOT NULL);
 CREATE TABLE soak.aged (key text PRIMARY KEY);
 CREATE VIEW soak.orders AS
   SELECT 'outbox' AS place, id, idempotency_key AS key, (order_request_json ->> 'qty')::numeric AS qty, status, attempts,
