@@ -7,10 +7,9 @@
 -- Nobody waits for an outbox row that somebody else has locked, such as an operator in an open transaction: the other rows
 -- would wait with it. It is left out, still_held tells it from one that was taken away, and it is tried again.
 --
--- What an UPDATE takes its rows from is MATERIALIZED. A row that was locked may have been changed since the statement began (a
--- heartbeat); Postgres then looks at its newest version again, together with the row of the list that belongs to it. Of a list
--- that is part of the plan (UNION ALL) it does not know that row: the order would be left out, and stay until its lease
--- lapses.
+-- What an UPDATE takes its rows from is MATERIALIZED. A row may have been changed between the beginning of the statement and its
+-- lock (a heartbeat); Postgres then looks at its newest version again, together with the row of the list that belongs to it. Of
+-- a list that is part of the plan (UNION ALL) it does not know that row, and leaves the order out.
 
 -- Turns rows whose time has come into pending ones; next_run_at stays and is their place in the line.
 -- name: promote_due

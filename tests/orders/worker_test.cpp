@@ -145,30 +145,6 @@ TEST_F(OrdersTest, AClaimWhoseAnswerWasLostIsGivenBackUncounted) {
   EXPECT_EQ(of("unheard-key", "concat_ws(',', attempts, claim_no)"), "0,2");
 }
 
-// A heartbeat that comes a moment before does this. The worker sleeps until all three tries have timed out,
-// so that it settles them together.
-TEST_F(OrdersTest, ASettlingThatWaitedForRowsWhichWereChangedMeanwhileSettlesThem) {
-  const auto worker =
-      node({"TODOKE_BROKER_PAPER_FIRST=timeout", "BROKER_TIMEOUT_MS=2000", "OUTBOX_LOCK_LEASE_SEC=600"});
-  for (int i = 0; i < 3; ++i) accept(fmt::format("waiting-key-{}", i));
-  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'sending'", "3");
-  Database other(test_database.url());
-  other.run("BEGIN; SET LOCAL orders.actor = 'test'; UPDATE orders.outbox_orders SET locked_at = now()");
-  worker->process().kill(SIGSTOP);
-  await("SELECT min(now() - locked_at) > '2.5 s' FROM orders.outbox_orders", "t");
-  worker->process().kill(SIGCONT);
-  await(
-      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-      " AND query LIKE '%t.ledger_missing%'",
-      "1");
-  other.run("COMMIT");
-  for (int i = 0; i < 3; ++i) {
-    const auto key = fmt::format("waiting-key-{}", i);
-    await_status(key, "succeeded");
-    EXPECT_EQ(of(key, "concat_ws(',', attempts, claim_no)"), "1,2");
-  }
-}
-
 TEST_F(OrdersTest, SerializedOrdersOfAnInstrumentAreSentOneAfterTheOtherAcrossWorkers) {
   const Environment in_order{"TODOKE_ORDERS_SERIALIZE_BY=instrument", "TODOKE_BROKER_PAPER_LATENCY_MS=20"};
   for (int i = 0; i < 8; ++i) {
