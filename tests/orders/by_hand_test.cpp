@@ -29,7 +29,7 @@ class ByHand : public OrdersTest {
     return "";
   }
   std::vector<std::string> journal_months() {
-    return database.column(
+    return database.run(
         "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'orders.sends'::regclass");
   }
   // A try of every month that the journal has a partition for.

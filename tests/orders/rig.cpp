@@ -79,16 +79,16 @@ Exit OrderNode::stop() {
   return process_.wait();
 }
 
-void OrdersTest::accept(const std::string& key, const std::string& instrument) {
+void OrdersTest::accept(const std::string& key, const std::string& instrument,
+                        const std::string& time_in_force) {
   run(fmt::format(
-      "BEGIN;"
+      "BEGIN; SET LOCAL orders.actor = 'api';"
       "INSERT INTO orders.idempo_ledger (idempotency_key, request_digest) VALUES ('{0}', md5('{0}'));"
       "INSERT INTO orders.outbox_orders (idempotency_key, order_request_json, request_digest) VALUES ('{0}',"
-      " '{{\"instrument\": \"{1}\", \"side\": \"BUY\", \"qty\": 2, \"price\": 10.5, \"idempotency_key\": "
-      "\"{0}\"}}',"
-      " md5('{0}'));"
-      "COMMIT",
-      key, instrument));
+      " '{{\"instrument\": \"{1}\", \"side\": \"BUY\", \"qty\": 2, \"price\": 10.5,"
+      " \"time_in_force\": \"{2}\", \"idempotency_key\": \"{0}\"}}', md5('{0}'));"
+      "COMMIT; NOTIFY orders_pending",
+      key, instrument, time_in_force));
 }
 
 std::unique_ptr<OrderNode> OrdersTest::node(const Environment& environment) {

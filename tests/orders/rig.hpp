@@ -44,8 +44,9 @@ class OrderNode {
 
 class OrdersTest : public testing::Test {
  protected:
-  // As the API does: ledger accepted and outbox pending.
-  void accept(const std::string& key, const std::string& instrument = "BTC-USD");
+  // As the API does: ledger accepted and outbox pending, then a word to the workers.
+  void accept(const std::string& key, const std::string& instrument = "BTC-USD",
+              const std::string& time_in_force = "IOC");
   // Runs when it returns.
   std::unique_ptr<OrderNode> node(const Environment& environment = {});
   std::string value(const std::string& sql) { return database.value(sql); }
