@@ -75,6 +75,8 @@ class SoakRun {
   };
   bool await(const std::string& condition, std::chrono::milliseconds most);
   std::optional<Hands> stop_with_full_hands();
+  // Until another has one of its orders, which the broker keeps waiting.
+  std::optional<Hands> stop_until_taken();
   void await_noticed(const Hands& hands);
   void zombie();
   void zombie_of_itself();

@@ -16,6 +16,7 @@ enum Gate : int {
   kTakeOver = 10,       // a lapsed row was found and is about to be taken
   kArchive = 11,        // a finished row is about to go to the archive
   kPurge = 12,          // a ledger row is about to go
+  kLetGo = 13,          // a worker renews, settles or gives back: before it has looked at its rows
 };
 
 inline constexpr const char* kWatch = R"(
@@ -68,6 +69,12 @@ CREATE CONSTRAINT TRIGGER gate_9 AFTER UPDATE ON orders.idempo_ledger DEFERRABLE
 CREATE TRIGGER gate_10 BEFORE UPDATE ON orders.outbox_orders FOR EACH ROW
   WHEN (OLD.status = 'sending' AND NEW.status = 'sending' AND NEW.claim_no <> OLD.claim_no)
   EXECUTE FUNCTION soak.gate(10);
+CREATE FUNCTION soak.gate_of_held() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_query() LIKE '%held AS MATERIALIZED%' THEN PERFORM pg_advisory_xact_lock_shared(7013); END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER gate_13 BEFORE UPDATE ON orders.outbox_orders FOR EACH STATEMENT EXECUTE FUNCTION soak.gate_of_held();
 CREATE TRIGGER gate_11 BEFORE DELETE ON orders.outbox_orders FOR EACH ROW EXECUTE FUNCTION soak.gate(11);
 CREATE TRIGGER gate_12 BEFORE DELETE ON orders.idempo_ledger FOR EACH ROW EXECUTE FUNCTION soak.gate(12);
 

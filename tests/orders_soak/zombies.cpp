@@ -5,6 +5,7 @@
 
 #include "run.hpp"
 #include "settings.hpp"
+#include "watch.hpp"
 
 namespace todoke::test {
 namespace {
@@ -17,6 +18,11 @@ constexpr int kInHands = kConcurrency + 2;
 constexpr auto kFilledWithin = 2s;
 constexpr auto kTakenWithin = 4s;
 constexpr auto kNoticedWithin = 2s;
+
+// Orders of the zombie that have a newer claim.
+constexpr const char* kSomeOf =
+    "EXISTS (SELECT FROM orders.outbox_orders o JOIN (VALUES {}) AS t (id, claim_no) USING (id)"
+    " WHERE o.claim_no > t.claim_no AND {})";
 
 }  // namespace
 
@@ -65,6 +71,17 @@ std::optional<SoakRun::Hands> SoakRun::stop_with_full_hands() {
   return hands;
 }
 
+std::optional<SoakRun::Hands> SoakRun::stop_until_taken() {
+  auto hands = stop_with_full_hands();
+  broker_.release();
+  if (!hands) return std::nullopt;
+  broker_.hold(hands->keys);
+  if (await(fmt::format(fmt::runtime(kSomeOf), hands->tickets, "o.status = 'sending'"), kTakenWithin))
+    return hands;
+  nodes_->thaw();
+  return std::nullopt;
+}
+
 // It has spoken of one of the claims that it had, whatever it said.
 void SoakRun::await_noticed(const Hands& hands) {
   await(fmt::format("EXISTS (SELECT FROM orders.sends WHERE worker LIKE '{}%' AND outcome <> 'LEASE_EXPIRED'"
@@ -76,52 +93,35 @@ void SoakRun::await_noticed(const Hands& hands) {
 // The broker keeps the next holder waiting: while the zombie acts, its orders are somebody else's and
 // unsettled.
 void SoakRun::zombie() {
-  const auto hands = stop_with_full_hands();
-  broker_.release();
-  if (!hands) return;
-  broker_.hold(hands->keys);
-  const bool is_taken = await(
-      fmt::format("EXISTS (SELECT FROM orders.outbox_orders o JOIN (VALUES {}) AS t (id, claim_no) USING (id)"
-                  " WHERE o.status = 'sending' AND o.claim_no > t.claim_no AND o.locked_by NOT LIKE '{}%')",
-                  hands->tickets, hands->worker),
-      kTakenWithin);
+  const auto hands = stop_until_taken();
+  if (!hands) return broker_.release();
   nodes_->resume(hands->index);
-  if (is_taken) {
-    tell(fmt::format("node {} went on when its {} orders were another's", hands->index, hands->keys.size()));
-    ++reached_["zombie"];
-    await_noticed(*hands);
-  }
+  tell(fmt::format("node {} went on when its {} orders were another's", hands->index, hands->keys.size()));
+  ++reached_["zombie"];
+  await_noticed(*hands);
   broker_.release();
 }
 
-// Nobody else is there. It must take its lapsed orders over before it renews their leases, settles those that
-// were at the broker and gives the others back: each of these three statements goes through its rows in the
-// order of their ids, so it waits at the first two of them, which are being changed, while taking over leaves
-// them out. Those that waited go on with what the change has left, which is their row still. No answer has
-// come to it.
+// The next holder fails and is stopped as well, and the zombie claims its own orders anew before it renews,
+// settles or gives back what it had: those three wait at a gate.
 void SoakRun::zombie_of_itself() {
-  const auto hands = stop_with_full_hands();
-  if (!hands) return broker_.release();
-  for (std::size_t i = 0; i < kNodes; ++i) nodes_->freeze(i, kLease);
-  const auto lapsed = Clock::now() + kLease + 100ms;
-  while (Clock::now() < lapsed) rest();
-  gate_.rows(fmt::format(
-      "BEGIN; SET LOCAL orders.actor = 'soak'; UPDATE orders.outbox_orders SET updated_at = updated_at"
-      " WHERE id IN (SELECT id FROM (SELECT o.id, row_number() OVER (PARTITION BY o.idempotency_key IN ({1})"
-      " ORDER BY o.id) AS place FROM orders.outbox_orders o JOIN (VALUES {0}) AS t (id, claim_no)"
-      " USING (id, claim_no)) o WHERE place <= 2)",
-      hands->tickets, hands->at_broker.empty() ? "''" : hands->at_broker));
-  nodes_->resume(hands->index);
-  const bool is_taken = await(
-      fmt::format("EXISTS (SELECT FROM orders.outbox_orders o JOIN (VALUES {}) AS t (id, claim_no) USING (id)"
-                  " WHERE o.status = 'sending' AND o.claim_no > t.claim_no AND o.locked_by LIKE '{}%')",
-                  hands->tickets, hands->worker),
-      kTakenWithin);
+  const auto hands = stop_until_taken();
+  const bool is_free =
+      hands && await(fmt::format(fmt::runtime(kSomeOf), hands->tickets, "o.status IN ('failed', 'pending')"),
+                     kTakenWithin);
   broker_.release();
-  gate_.try_rows("COMMIT");
+  if (!is_free) return nodes_->thaw();
+  for (std::size_t i = 0; i < kNodes; ++i) nodes_->freeze(i, kLease);
+  gate_.rows(fmt::format("SELECT pg_advisory_lock({})", kGateBase + kLetGo));
+  nodes_->resume(hands->index);
+  const bool is_claimed = await(
+      fmt::format(fmt::runtime(kSomeOf), hands->tickets,
+                  fmt::format("o.status = 'sending' AND starts_with(o.locked_by, '{}')", hands->worker)),
+      kTakenWithin);
   gate_.close();
-  if (is_taken) {
-    tell(fmt::format("node {} took its own {} orders over", hands->index, hands->keys.size()));
+  if (is_claimed) {
+    tell(fmt::format("node {} went on when some of its {} orders were its own again", hands->index,
+                     hands->keys.size()));
     ++reached_["zombie of itself"];
     await_noticed(*hands);
   }
