@@ -16,14 +16,17 @@ CREATE TRIGGER due_at_once BEFORE INSERT OR UPDATE OF status, next_run_at ON ord
 SELECT set_config('orders.actor', 'migration', true);
 UPDATE orders.outbox_orders SET next_run_at = now() WHERE status = 'failed' AND next_run_at IS NULL;
 
--- A row taken from its worker by hand may have been sent.
+-- A row taken from its worker by hand may have been sent, by that worker's adapter and no other.
 CREATE OR REPLACE FUNCTION orders.changing_by_hand() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF OLD.status = 'sending' AND NEW.status IN ('pending', 'failed', 'aborted') THEN
     NEW.in_doubt := true;
+    NEW.adapter := coalesce(NEW.adapter, (SELECT w.adapter FROM orders.workers w WHERE w.worker = OLD.locked_by));
   END IF;
   RETURN NEW;
 END $$;
+COMMENT ON COLUMN orders.outbox_orders.adapter IS
+  'NULL: the adapter of the worker (broker.adapter). Of an order in doubt: the one that has tried it.';
 
 -- What the audit keeps of a row: no content, but by its hash whether it was changed.
 CREATE FUNCTION orders.content_hash(content text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

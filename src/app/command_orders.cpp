@@ -124,8 +124,7 @@ Task<void> settle(pg::Connection& connection, std::string which, orders::Change 
 
 Task<void> halt(pg::Connection& connection, orders::HaltChange asked) {
   const auto what = fmt::format("adapter {}, instrument {}", asked.adapter, asked.instrument);
-  const bool refuses = asked.refuse_intake;
-  co_await orders::halt_orders(connection, std::move(asked), soon());
+  const bool refuses = co_await orders::halt_orders(connection, std::move(asked), soon());
   print(
       fmt::format("halted: {}. No worker begins to send such an order a second from now. New ones are {}.\n",
                   what, refuses ? "refused (503 HALTED)" : "accepted and wait"));

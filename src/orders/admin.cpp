@@ -206,6 +206,9 @@ Task<Expected<void>> settle_order(pg::Connection& connection, Change change, Exe
         "an outcome with the status error needs a reason_code: BROKER_REJECTED, BROKER_TIMEOUT, BROKER_DOWN, "
         "VALIDATION_ERROR, INTERNAL_ERROR or ORDER_EXPIRED");
   }
+  if (result.status == ExecStatus::ok && !result.reason_code.empty()) {
+    co_return refuse("an outcome with the status ok has no reason_code");
+  }
   if (const auto fits = complete(result, *locked); !fits) co_return refuse(fits.error().message);
   co_await end(connection, change.id, result, false, change.reason.value_or("settled by an operator"),
                deadline);
@@ -214,14 +217,15 @@ Task<Expected<void>> settle_order(pg::Connection& connection, Change change, Exe
   co_return Expected<void>();
 }
 
-Task<void> halt_orders(pg::Connection& connection, HaltChange change, Deadline deadline) {
+Task<bool> halt_orders(pg::Connection& connection, HaltChange change, Deadline deadline) {
   auto transaction = co_await pg::begin(connection, deadline);
   co_await act_as(connection, change.actor, deadline);
   pg::Params halt(change.adapter, change.instrument, change.refuse_intake, change.actor, change.reason);
-  co_await connection.query(sql::kPutHalt, std::move(halt), deadline);
+  const auto rows = co_await connection.query(sql::kPutHalt, std::move(halt), deadline);
   pg::Params audited(change.actor, "halt", halt_json(change), change.reason);
   co_await connection.query(sql::kAuditAction, std::move(audited), deadline);
   co_await transaction.commit(deadline);
+  co_return rows.one().get<bool>(0);
 }
 
 Task<bool> resume_orders(pg::Connection& connection, HaltChange change, Deadline deadline) {

@@ -69,7 +69,8 @@ struct HaltChange {
   std::string actor;
   std::optional<std::string> reason;
 };
-Task<void> halt_orders(pg::Connection& connection, HaltChange change, Deadline deadline);
+// Whether new orders are refused now: a halt that was there already only gets stronger.
+Task<bool> halt_orders(pg::Connection& connection, HaltChange change, Deadline deadline);
 // False: there was no such halt.
 Task<bool> resume_orders(pg::Connection& connection, HaltChange change, Deadline deadline);
 

@@ -72,15 +72,17 @@ UPDATE orders.outbox_orders SET status = 'pending', attempts = 0, last_error_cod
   next_run_at = NULL, updated_at = now()
 WHERE id = $1;
 
--- Its worker is fenced by the claim number, and may have sent it.
+-- Its worker is fenced by the claim number, and may have sent it: it stays with that adapter.
 -- name: release_order
-UPDATE orders.outbox_orders SET status = 'pending', locked_by = NULL, locked_at = NULL, claim_no = claim_no + 1,
-  in_doubt = true, updated_at = now()
+UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_at = NULL, claim_no = claim_no + 1,
+  in_doubt = true, adapter = coalesce(adapter, (SELECT w.adapter FROM orders.workers w WHERE w.worker = o.locked_by)),
+  updated_at = now()
 WHERE id = $1;
 
 -- The end of an order by hand: $2 status, $3 code, $4 message, $5 in doubt. Fences whoever holds it.
 -- name: end_order
-UPDATE orders.outbox_orders SET status = $2, last_error_code = $3, last_error_msg = $4, in_doubt = $5, locked_by = NULL,
+UPDATE orders.outbox_orders o SET status = $2, last_error_code = $3, last_error_msg = $4, in_doubt = $5,
+  adapter = coalesce(adapter, (SELECT w.adapter FROM orders.workers w WHERE w.worker = o.locked_by)), locked_by = NULL,
   locked_at = NULL, next_run_at = NULL, claim_no = claim_no + 1, updated_at = now()
 WHERE id = $1;
 
@@ -107,10 +109,12 @@ INSERT INTO orders.audit (actor, action, after, reason) VALUES ($1, $2, $3::text
 -- name: tell_workers
 SELECT pg_notify('orders_pending', '');
 
+-- A halt that is there only gets stronger: what it refuses it goes on refusing.
 -- name: put_halt
-INSERT INTO orders.halts (adapter, instrument, intake_refused, halted_by, reason) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (adapter, instrument) DO UPDATE SET intake_refused = excluded.intake_refused, halted_by = excluded.halted_by,
-  reason = excluded.reason;
+INSERT INTO orders.halts AS h (adapter, instrument, intake_refused, halted_by, reason) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (adapter, instrument) DO UPDATE SET intake_refused = h.intake_refused OR excluded.intake_refused,
+  halted_by = excluded.halted_by, reason = coalesce(excluded.reason, h.reason)
+RETURNING intake_refused;
 
 -- name: remove_halt
 DELETE FROM orders.halts WHERE adapter = $1 AND instrument = $2 RETURNING adapter;

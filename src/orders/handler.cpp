@@ -229,7 +229,10 @@ bool OrderHandler::is_too_old(const OrderJob& job) const {
 void OrderHandler::conclude(queue::Job& base, bool counts) {
   auto& job = static_cast<OrderJob&>(base);
   if (job.follows_ledger) return;
-  job.outcome.counts = counts;
+  // Who allows one try, and has a broker that can't be asked, wants nothing sent twice, whatever the breaker
+  // says.
+  const bool is_last = options_.policy.attempts_max == 1 && job.outcome.in_doubt && !adapter_.can_find();
+  job.outcome.counts = counts || is_last;
   const auto jitter = std::uniform_real_distribution<double>(0, 1)(random_);
   job.verdict = queue::judge(job.row, job.outcome, options_.policy, jitter);
   job.payload.clear();

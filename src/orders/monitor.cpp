@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/log.hpp"
 #include "orders/monitor_sql.hpp"
 
@@ -10,6 +12,25 @@ namespace {
 
 constexpr std::chrono::milliseconds kQueryMax(5'000);
 const std::string kHealthLine = "order sending";
+constexpr double kBreakerProbing = 2;  // of outbox_breaker_state; above it: open
+
+// What keeps orders from being sent, the gravest first; empty: nothing.
+std::string problem_of(const pg::Row& gauges, double breaker) {
+  if (gauges.get<std::int64_t>("halts") > 0) return "orders are halted; `todoke orders stats` says which";
+  if (gauges.get<std::int64_t>("workers") == 0) {
+    return "no worker runs: orders are accepted and wait; set outbox.enabled (OUTBOX_ENABLED=true)";
+  }
+  if (const auto adapter = gauges.get<std::string>("orphaned"); !adapter.empty()) {
+    return fmt::format("orders in doubt wait for a worker of the adapter {}, which has tried them", adapter);
+  }
+  if (const auto adapters = gauges.get<std::string>("adapters"); adapters.find(',') != std::string::npos) {
+    return fmt::format("workers of different adapters share the orders of this database: {}", adapters);
+  }
+  if (breaker >= kBreakerProbing) {
+    return "the broker does not answer: the breaker is open, one order at a time probes it";
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -64,18 +85,9 @@ Task<void> OrderMonitor::look() {
   const auto row = rows.one();
   metrics_->oldest_pending.set(row.get<double>(0));
   metrics_->in_doubt.set(static_cast<double>(row.get<std::int64_t>(1)));
-  const auto halts = row.get<std::int64_t>(3);
-  metrics_->halts.set(static_cast<double>(halts));
-  if (halts > 0) {
-    board_.report(kHealthLine, false,
-                  {HealthState::degraded, "orders are halted; `todoke orders stats` says which"});
-  } else if (row.get<std::int64_t>(2) > 0) {
-    board_.report(kHealthLine, false, {HealthState::up, ""});
-  } else {
-    board_.report(kHealthLine, false,
-                  {HealthState::degraded,
-                   "no worker runs: orders are accepted and wait; set outbox.enabled (OUTBOX_ENABLED=true)"});
-  }
+  metrics_->halts.set(static_cast<double>(row.get<std::int64_t>(3)));
+  const auto problem = problem_of(row, metrics_->breaker.value());
+  board_.report(kHealthLine, false, {problem.empty() ? HealthState::up : HealthState::degraded, problem});
 }
 
 Task<void> OrderMonitor::leave() {

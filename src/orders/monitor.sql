@@ -12,7 +12,8 @@ INSERT INTO orders.workers (worker, adapter) VALUES ($1, $2) ON CONFLICT (worker
 DELETE FROM orders.workers WHERE worker = $1;
 
 -- The age of the oldest order that could be sent now, the orders in doubt (those that were aborted so, too, until they go
--- to the archive), how many workers have shown a sign of life within $1 seconds, and how many halts there are.
+-- to the archive), how many workers have shown a sign of life within $1 seconds, how many halts there are, and
+-- the adapters of those workers; one that orders in doubt need and no worker has.
 -- name: gauges
 SELECT
   coalesce((SELECT extract(epoch FROM now() - coalesce(o.next_run_at, o.created_at)) FROM orders.outbox_orders o
@@ -20,4 +21,11 @@ SELECT
             ORDER BY coalesce(o.next_run_at, o.created_at), o.id LIMIT 1), 0)::double precision AS oldest_pending,
   (SELECT count(*) FROM (SELECT FROM orders.outbox_orders o WHERE o.in_doubt LIMIT 100000) d) AS in_doubt,
   (SELECT count(*) FROM orders.workers w WHERE w.seen_at > now() - make_interval(secs => $1)) AS workers,
-  (SELECT count(*) FROM orders.halts) AS halts;
+  (SELECT count(*) FROM orders.halts) AS halts,
+  (SELECT coalesce(string_agg(DISTINCT w.adapter, ', ' ORDER BY w.adapter), '') FROM orders.workers w
+   WHERE w.seen_at > now() - make_interval(secs => $1)) AS adapters,
+  coalesce((SELECT o.adapter FROM orders.outbox_orders o
+            WHERE o.in_doubt AND o.status IN ('pending', 'sending', 'failed') AND o.adapter IS NOT NULL
+              AND NOT EXISTS (SELECT FROM orders.workers w
+                              WHERE w.adapter = o.adapter AND w.seen_at > now() - make_interval(secs => $1))
+            LIMIT 1), '') AS orphaned;

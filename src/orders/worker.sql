@@ -79,17 +79,18 @@ FROM read r ORDER BY r.due, r.id;
 
 -- Rows whose lease of $3 seconds has lapsed: a failed try ($4: the budget), in doubt, and written down for the worker that
 -- vanished. The journal's began_at is its last sign of life. Not those that this worker itself still has ($6): it settles
--- them when the database lets it.
+-- them when the database lets it; nor those of another adapter's worker, whose broker may have them.
 -- name: take_over
 WITH picked AS MATERIALIZED (
   SELECT o.id, o.locked_by, coalesce(o.locked_at, o.updated_at) AS locked_at, o.claim_no FROM orders.outbox_orders o
   WHERE o.status = 'sending' AND (o.locked_at IS NULL OR o.locked_at < now() - make_interval(secs => $3))
     AND (o.adapter IS NULL OR o.adapter = $5) AND o.id <> ALL ($6::bigint[])
+    AND NOT EXISTS (SELECT FROM orders.workers w WHERE w.worker = o.locked_by AND w.adapter <> $5)
   ORDER BY o.id LIMIT $1 FOR UPDATE SKIP LOCKED),
 taken AS (
   UPDATE orders.outbox_orders o
   SET locked_by = $2, locked_at = now(), updated_at = now(), claim_no = o.claim_no + 1, in_doubt = true,
-    attempts = least(o.attempts + 1, greatest($4, o.attempts)), last_error_code = 'LEASE_EXPIRED',
+    adapter = $5, attempts = least(o.attempts + 1, greatest($4, o.attempts)), last_error_code = 'LEASE_EXPIRED',
     last_error_msg = 'the worker vanished'
   FROM picked p WHERE o.id = p.id
   RETURNING o.id, o.claim_no, o.attempts, o.in_doubt, o.idempotency_key, o.request_digest, o.order_request_json,
@@ -119,6 +120,8 @@ WITH held AS MATERIALIZED (
 UPDATE orders.outbox_orders o SET locked_at = now(), updated_at = now() FROM held h WHERE o.id = h.id
 RETURNING o.id, o.claim_no;
 
+-- An order in doubt stays with the adapter that has tried it: another broker knows nothing of it.
+--
 -- Settles tries: who still holds its row (locked here) writes the ledger first, then the row. A try that wants to write
 -- the ledger and finds it settled with success, or with another content, writes neither: its row follows the ledger
 -- (follow_ledger). Returned: every row that was held and, once more, those that were settled.
@@ -162,7 +165,8 @@ settled AS (
   UPDATE orders.outbox_orders o
   SET status = r.status, attempts = o.attempts + r.counted, last_error_code = r.error_code,
     last_error_msg = left(r.error_msg, 512), next_run_at = now() + r.delay_ms * interval '1 millisecond',
-    in_doubt = r.in_doubt, locked_by = NULL, locked_at = NULL, updated_at = now()
+    in_doubt = r.in_doubt, adapter = CASE WHEN r.in_doubt THEN $2 ELSE o.adapter END, locked_by = NULL, locked_at = NULL,
+    updated_at = now()
   FROM ready r WHERE o.id = r.id
   RETURNING o.id, o.claim_no),
 journal AS (

@@ -140,6 +140,13 @@ TEST_F(OrderCommands, AnOrderIsFoundByTheHashThatAListShowsAndInTheArchive) {
   EXPECT_THAT(refused({"requeue", id}), HasSubstr("archived"));
 }
 
+TEST_F(OrderCommands, ASecondHaltTakesNothingBack) {
+  done({"halt", "--instrument", "BTC-USD", "--refuse-intake", "--reason", "news"});
+  EXPECT_THAT(done({"halt", "--instrument", "BTC-USD"}), HasSubstr("New ones are refused"));
+  EXPECT_EQ(value("SELECT concat_ws(',', intake_refused, reason) FROM orders.halts"), "t,news");
+  EXPECT_EQ(actions(), "halt,halt");
+}
+
 TEST_F(OrderCommands, AHaltStopsAWorkerAndAResumeLetsItGoOn) {
   done({"halt", "--instrument", "BTC-USD", "--reason", "news"});
   EXPECT_THAT(done({"stats"}), HasSubstr("instrument BTC-USD"));
@@ -158,8 +165,8 @@ TEST_F(OrderCommands, AHaltThatMatchesNothingIsRefusedAndAHaltIsSeen) {
   EXPECT_EQ(orders({"halt", "--instrument", "btc-usd"}).code, 2);
   EXPECT_EQ(orders({"halt", "--adapter", "banana"}).code, 2);
   const auto worker = node();
-  EXPECT_THAT(done({"halt", "--refuse-intake"}), HasSubstr("New ones are refused (503 HALTED)."));
   EXPECT_THAT(done({"halt"}), HasSubstr("New ones are accepted and wait."));
+  EXPECT_THAT(done({"halt", "--refuse-intake"}), HasSubstr("New ones are refused (503 HALTED)."));
   worker->wait_for_metric("outbox_halts", 1);
   EXPECT_THAT(worker->health(), HasSubstr("orders are halted"));
 }
@@ -174,6 +181,7 @@ TEST_F(OrderCommands, AnOutcomeMustFitTheOrder) {
   EXPECT_THAT(settle(R"({"status":"ok","executed_qty":1})"),
               HasSubstr("executed_qty is the sum of the fills"));
   EXPECT_THAT(settle(R"({"status":"error","reason_code":"BANANA"})"), HasSubstr("needs a reason_code"));
+  EXPECT_THAT(settle(R"({"status":"ok","reason_code":"BROKER_REJECTED"})"), HasSubstr("has no reason_code"));
   done({"settle", "fits-key", "--result",
         R"({"status":"ok","fills":[{"px":10,"qty":2,"ts":"2025-08-24T00:00:00Z"}]})"});
   EXPECT_EQ(ledger("fits-key", "response_payload_json ->> 'cost'"), "20");

@@ -210,6 +210,37 @@ TEST_F(HttpBrokerTest, ALedgerRowThatAnOperatorHasLockedHoldsUpNoOtherOrder) {
   EXPECT_EQ(broker.requests().size(), 3U);
 }
 
+TEST_F(HttpBrokerTest, WithOneAttemptAndNobodyToAskNothingIsSentTwiceThoughTheBreakerOpens) {
+  constexpr int kOrders = 9;
+  broker.next(std::deque<Mood>(kOrders, Mood::silent));
+  const auto running = worker(false, {"OUTBOX_MAX_ATTEMPTS=1", "OUTBOX_CONCURRENCY=16"});
+  for (int i = 0; i < kOrders; ++i) accept(fmt::format("once-key-{}", i));
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'aborted' AND in_doubt",
+        std::to_string(kOrders));
+  EXPECT_EQ(running->metric("outbox_breaker_state{adapter=\"http\"}") > 0, true);
+  EXPECT_EQ(broker.requests().size(), static_cast<std::size_t>(kOrders));
+}
+
+TEST_F(HttpBrokerTest, AnOrderInDoubtWaitsForTheAdapterThatHasTriedIt) {
+  broker.next({Mood::silent});
+  const auto first = worker(true, {"OUTBOX_BACKOFF_SEC=[1]"});
+  accept("doubt-key");
+  await("SELECT concat_ws(',', status, in_doubt, adapter) FROM orders.outbox_orders", "failed,t,http");
+  first->stop();
+  const auto paper = node();
+  await_status("doubt-key", "pending");
+  wait_until("health", [&] {
+    return paper->health().find("wait for a worker of the adapter http") != std::string::npos;
+  });
+  accept("other-key");
+  await_status("other-key", "succeeded");
+  EXPECT_EQ(of("doubt-key", "status"), "pending");
+  const auto second = worker();
+  await_status("doubt-key", "succeeded");
+  EXPECT_EQ(broker.executions("doubt-key"), 1);
+  EXPECT_EQ(value("SELECT string_agg(broker_id, ',') FROM orders.paper_book"), "other-key");
+}
+
 TEST_F(HttpBrokerTest, WhatMayPassIsTriedAgainAndWhatIsFinalIsNot) {
   broker.next({Mood::busy, Mood::locked, Mood::broken, Mood::refusing});
   const auto running = worker();

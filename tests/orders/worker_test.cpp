@@ -161,6 +161,13 @@ TEST_F(OrdersTest, SerializedOrdersOfAnInstrumentAreSentOneAfterTheOtherAcrossWo
             "0");
 }
 
+TEST_F(OrdersTest, HealthSaysThatWorkersOfDifferentAdaptersShareTheOrders) {
+  const auto one = node();
+  const auto other = node({"TODOKE_BROKER_ADAPTER=noop"});
+  wait_until("health", [&] { return one->health().find("different adapters") != std::string::npos; });
+  EXPECT_THAT(one->health(), HasSubstr("share the orders of this database: noop, paper"));
+}
+
 TEST_F(OrdersTest, WithoutAWorkerOrdersWaitAndHealthSaysSo) {
   const auto idle = node({"OUTBOX_ENABLED=false"});
   accept("waiting-key");
