@@ -80,7 +80,7 @@ Task<SendOutcome> HttpAdapter::send(SendRequest request, Deadline deadline) {
   net::ClientRequest post;
   post.method = "POST";
   post.url = options_.url;
-  post.trace = request.trace;
+  if (request.trace.valid()) post.trace = request.trace;
   post.body = stored_json(*request.order);
   post.headers.set("Content-Type", "application/json");
   post.headers.set("Idempotency-Key", request.idempotency_key);
@@ -100,7 +100,7 @@ Task<SendOutcome> HttpAdapter::send(SendRequest request, Deadline deadline) {
 Task<FindOutcome> HttpAdapter::find(SendRequest request, Deadline deadline) {
   net::ClientRequest get;
   get.url = net::parse_url(url_for(*options_.find_url, request.idempotency_key)).value();
-  get.trace = request.trace;
+  if (request.trace.valid()) get.trace = request.trace;
   get.repeatable = true;
   authorize(get);
   FindOutcome failed;

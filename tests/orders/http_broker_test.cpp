@@ -145,6 +145,7 @@ TEST_F(HttpBrokerTest, AnOrderGoesOutWithItsKeyAndTheTokenAndIsSettledByTheAnswe
   EXPECT_EQ(request.headers.get("Authorization"), "Bearer s3cret");
   EXPECT_EQ(request.headers.get("Content-Type"), "application/json");
   EXPECT_FALSE(request.headers.has("Possible-Resend"));
+  EXPECT_FALSE(request.headers.has("traceparent"));
   EXPECT_THAT(request.body, HasSubstr(R"("instrument":"BTC-USD")"));
   EXPECT_EQ(ledger("http-0001", "response_payload_json ->> 'executed_qty'"), "2");
   EXPECT_EQ(ledger("http-0001", "response_payload_json -> 'broker' ->> 'order_ref'"), "b-7");
