@@ -192,17 +192,18 @@ TEST_F(HttpClientTest, AnswerToHeadHasNoBody) {
 
 TEST_F(HttpClientTest, ConnectionThatThePeerClosedWhileIdleIsNotUsed) {
   std::promise<void> closed;
-  FakePeer peer({[](int s) {
+  FakePeer peer({[&](int s) {
                    FakePeer::read_request(s);
                    FakePeer::write(s, kOk);
                    ::shutdown(s, SHUT_RDWR);
-                 },
-                 [&](int s) {
                    closed.set_value();
+                 },
+                 [](int s) {
                    FakePeer::read_request(s);
                    FakePeer::write(s, kOk);
                  }});
   EXPECT_EQ(send(request(peer.port())).status, 200);
+  closed.get_future().wait();
   loop.call([this] { EXPECT_EQ(client->idle_connections(), 1U); });
   EXPECT_EQ(send(request(peer.port(), "/", "POST")).status, 200);
 }
