@@ -45,6 +45,9 @@ struct SendOutcome {
   std::optional<std::chrono::milliseconds> retry_after;  // the broker asked for this pause
 };
 
+// A try that failed. The broker's name is filled in by the worker.
+SendOutcome failure(std::string_view code, std::string message, bool in_doubt);
+
 enum class FindAnswer { found, not_found, unknown };
 
 struct FindOutcome {
@@ -53,6 +56,8 @@ struct FindOutcome {
   ExecResult result;    // found: what the broker says of it, as in SendOutcome
   std::string message;  // unknown: why
 };
+
+FindOutcome unknown(std::string why);
 
 class BrokerAdapter {
  public:

@@ -18,16 +18,6 @@ constexpr std::string_view kUnknownId = "1";
 constexpr std::string_view kNotAvailable = "4";
 constexpr std::string_view kFirmNotAvailable = "8";
 
-SendOutcome failure(std::string_view code, std::string message, bool in_doubt) {
-  SendOutcome outcome;
-  outcome.result.status = ExecStatus::error;
-  outcome.result.reason_code = code;
-  outcome.result.broker.name = "fix";
-  outcome.message = std::move(message);
-  outcome.in_doubt = in_doubt;
-  return outcome;
-}
-
 char side_of(const Order& order) {
   return order.side == Side::buy ? '1' : '2';
 }
@@ -94,12 +84,6 @@ FindOutcome found(const FixView& view, const Order& order) {
   FindOutcome outcome;
   outcome.answer = FindAnswer::found;
   outcome.result = result_of(view, order);
-  return outcome;
-}
-
-FindOutcome unknown(std::string why) {
-  FindOutcome outcome;
-  outcome.message = std::move(why);
   return outcome;
 }
 

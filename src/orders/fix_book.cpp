@@ -14,12 +14,6 @@ namespace {
 
 constexpr std::size_t kRunRandomBytes = 8;
 
-FindOutcome unknown(std::string why) {
-  FindOutcome outcome;
-  outcome.message = std::move(why);
-  return outcome;
-}
-
 FindOutcome outcome_from(const pg::Row& row, std::chrono::milliseconds patience) {
   const auto answer = row.get<std::optional<std::string>>("answer");
   if (!answer) {

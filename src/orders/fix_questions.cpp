@@ -21,12 +21,6 @@ metrics::Family<metrics::Counter>& answers(metrics::Registry& registry) {
       {"answer"});
 }
 
-FindOutcome unknown(std::string why) {
-  FindOutcome outcome;
-  outcome.message = std::move(why);
-  return outcome;
-}
-
 std::string_view text_of(FindAnswer answer) {
   switch (answer) {
     case FindAnswer::found:

@@ -87,14 +87,6 @@ std::optional<ExecResult> result_in(std::string_view body, const Order& order) {
   return result;
 }
 
-SendOutcome failure(std::string_view code, std::string message, bool in_doubt) {
-  SendOutcome outcome;
-  outcome.result.reason_code = code;
-  outcome.message = std::move(message);
-  outcome.in_doubt = in_doubt;
-  return outcome;
-}
-
 std::optional<std::chrono::milliseconds> retry_after_in(const net::Response& response) {
   const auto text = response.headers.get("Retry-After");
   std::int64_t seconds = 0;

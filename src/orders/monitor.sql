@@ -24,8 +24,8 @@ SELECT
   (SELECT count(*) FROM orders.halts) AS halts,
   (SELECT coalesce(string_agg(DISTINCT w.adapter, ', ' ORDER BY w.adapter), '') FROM orders.workers w
    WHERE w.seen_at > now() - make_interval(secs => $1)) AS adapters,
-  coalesce((SELECT o.adapter FROM orders.outbox_orders o
-            WHERE o.in_doubt AND o.status IN ('pending', 'sending', 'failed') AND o.adapter IS NOT NULL
+  coalesce((SELECT o.adapter FROM (SELECT o.adapter, o.status FROM orders.outbox_orders o WHERE o.in_doubt LIMIT 100000) o
+            WHERE o.status IN ('pending', 'sending', 'failed') AND o.adapter IS NOT NULL
               AND NOT EXISTS (SELECT FROM orders.workers w
                               WHERE w.adapter = o.adapter AND w.seen_at > now() - make_interval(secs => $1))
             LIMIT 1), '') AS orphaned;

@@ -33,16 +33,6 @@ std::uint64_t spread(std::uint64_t seed, std::string_view text, std::uint64_t nu
   return hash ^ (hash >> 29U);
 }
 
-SendOutcome failure(std::string_view code, std::string message, bool in_doubt) {
-  SendOutcome outcome;
-  outcome.result.status = ExecStatus::error;
-  outcome.result.reason_code = code;
-  outcome.result.broker.name = "paper";
-  outcome.message = std::move(message);
-  outcome.in_doubt = in_doubt;
-  return outcome;
-}
-
 Decimal half(const Decimal& qty) {
   return qty * *Decimal::parse("0.5");
 }

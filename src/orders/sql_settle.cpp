@@ -153,7 +153,7 @@ Task<void> SqlPort::settle_tries(Held& jobs, Held& diverted) {
   Tickets held;
   Tickets settled;
   for (const auto& row : rows) {
-    (row.get<bool>(2) ? settled : held).push_back({{row.get<std::int64_t>(0)}, {row.get<std::int64_t>(1)}});
+    (row.get<bool>(2) ? settled : held).push_back(ticket_of(row));
   }
   held = sorted(std::move(held));
   settled = sorted(std::move(settled));
@@ -230,7 +230,7 @@ Task<void> SqlPort::follow_ledger(Held& jobs) {
   Tickets held;
   Tickets settled;
   for (const auto& row : rows) {
-    const Ticket ticket{{row.get<std::int64_t>("id")}, {row.get<std::int64_t>("claim_no")}};
+    const auto ticket = ticket_of(row);
     if (!row.get<std::optional<std::string>>("status")) {
       held.push_back(ticket);
       continue;
@@ -270,7 +270,7 @@ Task<Tickets> SqlPort::journal_fenced(const Held& jobs) {
   const auto rows = co_await connection->query(sql::kJournalFenced, std::move(params), until);
   Tickets settled;
   for (const auto& row : rows) {
-    (row.get<bool>(2) ? fenced : settled).push_back({{row.get<std::int64_t>(0)}, {row.get<std::int64_t>(1)}});
+    (row.get<bool>(2) ? fenced : settled).push_back(ticket_of(row));
   }
   settled = sorted(std::move(settled));
   for (const auto* job : jobs) {

@@ -18,10 +18,13 @@ inline Tickets sorted(Tickets tickets) {
   return tickets;
 }
 
-// Rows that begin with id and claim_no.
+// Of rows that begin with id and claim_no.
+inline queue::Ticket ticket_of(const pg::Row& row) {
+  return {{row.get<std::int64_t>(0)}, {row.get<std::int64_t>(1)}};
+}
 inline Tickets tickets_of(const pg::Result& rows) {
   Tickets tickets;
-  for (const auto& row : rows) tickets.push_back({{row.get<std::int64_t>(0)}, {row.get<std::int64_t>(1)}});
+  for (const auto& row : rows) tickets.push_back(ticket_of(row));
   return sorted(std::move(tickets));
 }
 

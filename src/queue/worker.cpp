@@ -174,10 +174,7 @@ Task<void> Worker::claim_loop() {
 }
 
 Task<void> Worker::give_back_unknown() {
-  std::erase_if(dropped_, [this](const auto& dropped) {
-    return clock_.steady() - dropped.second > 2 * lease_.lease();
-  });
-  if (dropped_.size() < kDroppedMax) {
+  if (clock_.steady() >= unknown_left_until_) {
     auto known = tickets();
     for (const auto& [ticket, since] : dropped_) known.push_back(ticket);
     co_await port_.give_back_unknown(known);
@@ -338,7 +335,14 @@ void Worker::forget(const Ticket& ticket) {
 
 void Worker::drop(const Ticket& ticket) {
   forget(ticket);
-  dropped_.emplace(ticket, clock_.steady());
+  const auto now = clock_.steady();
+  const auto lapsed_for_sure = 2 * lease_.lease();
+  std::erase_if(dropped_, [&](const auto& dropped) { return now - dropped.second > lapsed_for_sure; });
+  if (dropped_.size() < kDroppedMax) {
+    dropped_.emplace(ticket, now);
+  } else {
+    unknown_left_until_ = now + lapsed_for_sure;
+  }
 }
 
 void Worker::show_breaker() {

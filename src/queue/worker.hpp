@@ -9,7 +9,8 @@
 // what is under way is finished and settled.
 //
 // Bounded: rows claimed ahead (batch), rows taken over (batch a second), rows not yet settled (kUnsettledMax:
-// beyond it nothing is claimed), rows in one settling (kSettleMost), rows dropped (kDroppedMax).
+// beyond it nothing is claimed), rows in one settling (kSettleMost; those that were locked, all
+// of them), rows dropped (kDroppedMax).
 #pragma once
 
 #include <chrono>
@@ -111,7 +112,7 @@ class Worker final : public Service {
   void drop(const Ticket& ticket);
 
   Task<void> settle_loop();
-  void take_deferred();
+  [[nodiscard]] bool has_due_deferred() const;
   [[nodiscard]] bool has_to_settle() const;
   Task<void> settle(std::vector<Unsettled> batch);
   Task<std::optional<LetGo>> settle_once(const Jobs& settled, const Jobs& given_back);
@@ -145,6 +146,7 @@ class Worker final : public Service {
   SteadyTime refunds_at_{};
   // Rows that were begun and could be neither settled nor given back: left to their leases. Since when.
   std::map<Ticket, SteadyTime> dropped_;
+  SteadyTime unknown_left_until_{};  // there were too many to remember: what is not known may be one of them
   std::size_t in_flight_ = 0;
   std::vector<bool> lanes_;  // which are there
   SteadyTime take_over_at_{};

@@ -14,8 +14,9 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kRetryFirst = 20ms;
 constexpr std::chrono::milliseconds kRetryMost = 1s;
-// When a row that somebody else has locked is tried again.
-constexpr std::chrono::milliseconds kDeferredFor = 200ms;
+// When a row that somebody else has locked is tried again: later with each time.
+constexpr std::chrono::milliseconds kDeferredFirst = 200ms;
+constexpr std::chrono::milliseconds kDeferredMost = 2s;
 // A heartbeat that failed is repeated this often in a lease.
 constexpr int kBeatsInLease = 12;
 
@@ -31,14 +32,17 @@ bool Worker::has_to_settle() const {
   return !unsettled_.empty() || (!refunds_.empty() && clock_.steady() >= refunds_at_);
 }
 
-void Worker::take_deferred() {
-  if (deferred_.empty() || clock_.steady() < deferred_until_) return;
-  for (auto& waiting : std::exchange(deferred_, {})) unsettled_.push_back(std::move(waiting));
+bool Worker::has_due_deferred() const {
+  return !deferred_.empty() && clock_.steady() >= deferred_until_;
 }
 
 Task<void> Worker::settle_loop() {
   while (!is_drained()) {
-    take_deferred();
+    // By themselves, so that those which are locked still don't hold up others.
+    if (has_due_deferred()) {
+      co_await settle(std::exchange(deferred_, {}));
+      continue;
+    }
     if (!has_to_settle()) {
       settle_wake_.reset();
       // Lanes that end, and rows whose time has come again, are noticed by looking.
@@ -97,7 +101,9 @@ void Worker::defer(Unsettled item) {
     log::warning("worker", "a row is locked by somebody else: it is settled when that ends",
                  {{"id", item.job->ticket.id.value}});
   }
-  if (deferred_.empty()) deferred_until_ = clock_.steady() + kDeferredFor;
+  const auto pause = std::min(kDeferredMost, kDeferredFirst * item.deferrals);
+  if (deferred_.empty() || deferred_until_ > clock_.steady() + pause)
+    deferred_until_ = clock_.steady() + pause;
   deferred_.push_back(std::move(item));
 }
 

@@ -52,15 +52,16 @@ class Gate {
   std::promise<void> entered_;
 };
 
-// For handlers that never answer: they wait here as long as it lives. A member after the server whose
-// handlers use it, so that they are let go before the server stops.
+// For handlers that never answer: they wait here until its end, which is that of its life at the latest. A
+// member after the server whose handlers use it, so that they are let go before the server stops.
 class Silence {
  public:
   explicit Silence(const Executor& executor) : over_(std::make_shared<Signal>(executor)) {}
-  ~Silence() { over_->set_from_anywhere(); }
+  ~Silence() { end(); }
   Silence(const Silence&) = delete;
   Silence& operator=(const Silence&) = delete;
   Task<void> keep();
+  void end() { over_->set_from_anywhere(); }
 
  private:
   std::shared_ptr<Signal> over_;

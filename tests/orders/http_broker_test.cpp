@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 class HttpBroker {
  public:
-  enum class Mood { good, slow, silent, busy, locked, broken, refusing, wordy };
+  enum class Mood { good, waiting, silent, busy, locked, broken, refusing, wordy };
 
   // With a certificate: over TLS only.
   explicit HttpBroker(const net::test::TestCertificate* certificate = nullptr)
@@ -39,6 +39,8 @@ class HttpBroker {
     const std::lock_guard lock(mutex_);
     moods_ = std::move(moods);
   }
+  // Answers those that wait.
+  void let_go() { waiting_.end(); }
   [[nodiscard]] std::string url(const std::string& target) const { return server_.url(target, is_secure_); }
   std::vector<net::Request> requests() {
     const std::lock_guard lock(mutex_);
@@ -64,13 +66,12 @@ class HttpBroker {
         mood = moods_.front();
         moods_.pop_front();
       }
-      if (mood == Mood::good || mood == Mood::slow || mood == Mood::silent) again = executed_[key]++ > 0;
+      if (mood == Mood::good || mood == Mood::waiting || mood == Mood::silent) again = executed_[key]++ > 0;
       if (again) --executed_[key];
     }
     switch (mood) {
-      case Mood::slow:
-        // As long as the test needs to lock the row.
-        co_await sleep_for(std::chrono::milliseconds(500));
+      case Mood::waiting:
+        co_await waiting_.keep();
         break;
       case Mood::silent:
         co_await silence_.keep();
@@ -112,6 +113,7 @@ class HttpBroker {
   std::map<std::string, int> executed_;
   net::test::Rig server_;
   net::test::Silence silence_{server_.worker()};
+  net::test::Silence waiting_{server_.worker()};
 };
 
 using Mood = HttpBroker::Mood;
@@ -174,12 +176,13 @@ TEST_F(HttpBrokerTest, WhereTheBrokerCantBeAskedItsWordThatItHasTheOrderSettlesI
 
 TEST_F(HttpBrokerTest, ARowThatAnOperatorHasLockedHoldsUpNoOtherAndIsSentOnce) {
   constexpr int kOrders = 8;
-  broker.next({Mood::slow});
-  const auto running = worker(false, {"OUTBOX_LOCK_LEASE_SEC=3", "BROKER_TIMEOUT_MS=1500"});
+  broker.next({Mood::waiting});
+  const auto running = worker(false, {"OUTBOX_LOCK_LEASE_SEC=3", "BROKER_TIMEOUT_MS=2000"});
   accept("locked-key");
   await_status("locked-key", "sending");
   SqlSession psql(test_database.url());
   psql.run("BEGIN; SELECT 1 FROM orders.outbox_orders WHERE idempotency_key = 'locked-key' FOR UPDATE");
+  broker.let_go();
   for (int i = 1; i < kOrders; ++i) accept(fmt::format("free-key-{}", i));
   await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", std::to_string(kOrders - 1));
   EXPECT_EQ(of("locked-key", "status"), "sending");
@@ -197,12 +200,13 @@ TEST_F(HttpBrokerTest, ARowThatAnOperatorHasLockedHoldsUpNoOtherAndIsSentOnce) {
 }
 
 TEST_F(HttpBrokerTest, ALedgerRowThatAnOperatorHasLockedHoldsUpNoOtherOrder) {
-  broker.next({Mood::slow});
+  broker.next({Mood::waiting});
   const auto running = worker(false, {"BROKER_TIMEOUT_MS=1000"});
   accept("locked-key");
   await_status("locked-key", "sending");
   SqlSession psql(test_database.url());
   psql.run("BEGIN; SELECT 1 FROM orders.idempo_ledger WHERE idempotency_key = 'locked-key' FOR UPDATE");
+  broker.let_go();
   accept("free-key-1");
   accept("free-key-2");
   await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", "2");

@@ -1,0 +1,22 @@
+#include "orders/adapter.hpp"
+
+#include <utility>
+
+namespace todoke::orders {
+
+SendOutcome failure(std::string_view code, std::string message, bool in_doubt) {
+  SendOutcome outcome;
+  outcome.result.status = ExecStatus::error;
+  outcome.result.reason_code = code;
+  outcome.message = std::move(message);
+  outcome.in_doubt = in_doubt;
+  return outcome;
+}
+
+FindOutcome unknown(std::string why) {
+  FindOutcome outcome;
+  outcome.message = std::move(why);
+  return outcome;
+}
+
+}  // namespace todoke::orders
