@@ -18,6 +18,7 @@ std::string explained(const Config& config, std::string_view name) {
   if (!spec.unit.empty()) text += fmt::format("; unit of a bare number: {}", spec.unit);
   if (spec.secret) text += "; secret";
   if (spec.live) text += "; live";
+  if (spec.reread) text += "; SIGHUP reads it again";
   text += fmt::format("\n    variable: {}", environment_name(name));
   if (!spec.environment.empty()) text += fmt::format(" or {}", spec.environment);
   return text + "\n";

@@ -278,13 +278,18 @@ Task<void> rebuild_consumer(pg::Connection& connection, std::string name, bool w
 Task<void> dead_letters(pg::Connection& connection, std::string name, std::string action,
                         std::optional<std::int64_t> seq) {
   co_await view_of(connection, name);
+  const auto check = [&](std::size_t count) {
+    if (seq && count == 0) throw UserError(fmt::format("{} is no dead letter of {}", *seq, name));
+  };
   if (action == "retry") {
     const auto count = co_await outbox::retry_dead_letters(connection, name, seq, soon());
+    check(count);
     print(fmt::format("{} will be tried again\n", count));
     co_return;
   }
   if (action == "drop") {
     const auto count = co_await outbox::drop_dead_letters(connection, name, seq, soon());
+    check(count);
     print(fmt::format("{} dropped\n", count));
     co_return;
   }

@@ -308,10 +308,19 @@ class Node {
     if (readers_.empty() || !options_.read_config) return;
     try {
       const auto config = options_.read_config();
+      tell_not_taken(config);
       for (const auto& reader : readers_) reader(config);
     } catch (const UserError& error) {
       log::error("node", "configuration not read again", {{"error", error.what()}});
     }
+  }
+
+  void tell_not_taken(const Config& later) {
+    std::string names;
+    for (const auto* spec : config_.changed_in(later)) {
+      if (!spec->reread) names += fmt::format("{}{}", names.empty() ? "" : ", ", spec->name);
+    }
+    if (!names.empty()) log::warning("node", "changed settings that need a restart", {{"keys", names}});
   }
 
   // A thread of its own: what is stuck may be the event loop itself.

@@ -360,6 +360,14 @@ std::string Config::shown(std::string_view key) const {
   return spec->secret && !text.empty() ? "********" : text;
 }
 
+std::vector<const KeySpec*> Config::changed_in(const Config& later) const {
+  std::vector<const KeySpec*> changed;
+  for (const auto& [name, spec] : schema_->keys()) {
+    if (setting(name).value != later.setting(name).value) changed.push_back(spec);
+  }
+  return changed;
+}
+
 std::string configuration_page(const Schema& schema) {
   std::string page =
       "# Configuration\n\n"
@@ -390,6 +398,7 @@ std::string configuration_page(const Schema& schema) {
     page += "\n";
     if (spec->secret) page += "- secret: never shown; can come from a file\n";
     if (spec->live) page += "- live: can be changed while the node runs\n";
+    if (spec->reread) page += "- SIGHUP reads it again\n";
   }
   return page;
 }

@@ -51,6 +51,7 @@ struct KeySpec {
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
   bool secret = false;
   bool live = false;                  // an operator can change it while the node runs
+  bool reread = false;                // SIGHUP reads it again; others need a start
   std::string_view environment = {};  // a second name of the variable, such as DATABASE_URL
 };
 
@@ -114,6 +115,8 @@ class Config {
   // As text; a secret that is set shows as ********.
   [[nodiscard]] std::string shown(std::string_view key) const;
   [[nodiscard]] const Schema& schema() const { return *schema_; }
+  // Keys whose values are others in `later`, which has the same schema.
+  [[nodiscard]] std::vector<const KeySpec*> changed_in(const Config& later) const;
 
  private:
   void put(const KeySpec& spec, std::string_view text, Layer layer, const std::string& source);

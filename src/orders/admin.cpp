@@ -23,6 +23,7 @@ struct Locked {
   bool is_live = false;
   std::string document;
   std::string before;
+  std::string adapter;  // empty: none has tried it
   std::optional<std::string> ledger;
   bool ledger_is_same = true;
 };
@@ -48,6 +49,7 @@ Task<Expected<Locked>> lock(pg::Connection& connection, const Change& change, De
   locked.document = row.get<std::string>(4);
   locked.is_live = row.get<bool>(5);
   locked.before = row.get<std::string>(6);
+  locked.adapter = row.get<std::string>(7);
   pg::Params id(change.id);
   const auto ledger = co_await connection.query(sql::kLockLedger, std::move(id), deadline);
   if (!ledger.empty()) {
@@ -94,6 +96,7 @@ Task<void> end(pg::Connection& connection, std::int64_t id, const ExecResult& re
 Expected<void> complete(ExecResult& result, const Locked& locked) {
   result.idempotency_key = locked.key;
   result.completed_at = std::chrono::system_clock::now();
+  if (result.broker.name.empty()) result.broker.name = locked.adapter;
   const auto order = parse_order(locked.document);
   if (!order) return {};
   if (result.fills.empty() && !result.executed_qty.is_zero()) {

@@ -59,7 +59,7 @@ SELECT at::text, actor, action, coalesce(reason, '') FROM orders.audit WHERE out
 -- name: lock_order
 SELECT o.idempotency_key, o.status, o.attempts, o.in_doubt, o.order_request_json::text AS document,
   o.status = 'sending' AND o.locked_at IS NOT NULL AND o.locked_at >= now() - make_interval(secs => $2) AS is_live,
-  orders.audited(o)::text AS before
+  orders.audited(o)::text AS before, coalesce(o.adapter, '') AS adapter
 FROM orders.outbox_orders o WHERE o.id = $1 FOR UPDATE;
 
 -- name: lock_ledger

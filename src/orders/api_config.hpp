@@ -33,7 +33,7 @@ inline constexpr Key<std::string> kTokensFile{{
     .type = KeyType::path,
     .meaning = "File with the bearer tokens that may use the order API: a line is a name and the SHA-256 of "
                "its token "
-               "in hex, or a token. Empty: no token is asked for. SIGHUP reads it again.",
+               "in hex, or a token. Empty: no token is asked for. SIGHUP reads the file again.",
 }};
 inline constexpr Key<std::int64_t> kRatePerMinute{{
     .name = "orders.rate_per_minute",

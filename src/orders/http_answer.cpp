@@ -8,6 +8,7 @@
 
 #include "orders/fills.hpp"
 #include "orders/json_value.hpp"
+#include "orders/text.hpp"
 #include "orders/timestamp.hpp"
 
 namespace todoke::orders {
@@ -34,11 +35,9 @@ std::string text_in(const JsonValue& document, std::string_view name, std::size_
   return text.substr(0, end);
 }
 
-// Printable only: it goes into a column and a log line.
+// Without control characters: it goes into a column and onto a terminal.
 std::string message_in(const JsonValue& document) {
-  auto text = text_in(document, "message", kMessageBytesMax);
-  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c > 0x7E; }, '?');
-  return text;
+  return without_controls(text_in(document, "message", kMessageBytesMax));
 }
 
 std::optional<Decimal> number_in(const JsonValue& document, std::string_view name) {

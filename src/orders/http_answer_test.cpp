@@ -63,6 +63,12 @@ TEST(HttpAnswer, ErrorInTheBodyIsARejectionWhateverTheStatus) {
   EXPECT_FALSE(outcome.duplicate);
 }
 
+TEST(HttpAnswer, AMessageKeepsItsLanguageButNoControlCharacters) {
+  const auto outcome =
+      sent(200, R"({"status":"error","message":"証拠金不足\u001b[2J\u0085\u202e\u007fend"})");
+  EXPECT_EQ(outcome.message, "the broker answered 200: 証拠金不足?[2J???end");
+}
+
 TEST(HttpAnswer, ASuccessThatCantBeReadIsInDoubt) {
   for (const auto* body : {"", "OK", "[]", R"({"status":"done"})", R"({"status":"ok","fills":{}})",
                            R"({"status":"ok","fills":[{"px":"100","qty":1,"ts":"2025-08-24T00:00:00Z"}]})",

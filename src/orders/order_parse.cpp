@@ -31,7 +31,7 @@ void read_instrument(JsonFields& fields, Order& order) {
   auto text = fields.text("instrument", kIdCharactersMax);
   if (!text) return;
   if (!is_instrument(*text)) {
-    fields.offend("instrument", "must be 3 to 20 characters of A-Z, 0-9, dot, underscore and hyphen");
+    fields.offend("instrument", kInstrumentRule);
   }
   order.instrument = std::move(*text);
 }

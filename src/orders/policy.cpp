@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "orders/order_parse.hpp"
+
 namespace todoke::orders {
 namespace {
 
@@ -25,6 +27,7 @@ Expected<AmountTable> AmountTable::parse(std::span<const std::string> entries, b
     if (equals == std::string::npos || name.empty() || (name == kAny && !allow_any)) {
       return refuse(fmt::format("'{}' is no INSTRUMENT=AMOUNT", entry));
     }
+    if (name != kAny && !is_instrument(name)) return refuse(fmt::format("'{}' {}", name, kInstrumentRule));
     const auto amount = Decimal::parse(std::string_view(entry).substr(equals + 1));
     if (!amount) return refuse(fmt::format("'{}': the amount {}", entry, amount.error().message));
     if (!amount->is_positive()) return refuse(fmt::format("'{}': the amount must be more than 0", entry));

@@ -62,10 +62,12 @@ TEST(Policy, RefusesTablesThatCantBeRead) {
   EXPECT_EQ(refusal_of_table("BTC-USD"), "'BTC-USD' is no INSTRUMENT=AMOUNT");
   EXPECT_EQ(refusal_of_table("=1"), "'=1' is no INSTRUMENT=AMOUNT");
   EXPECT_EQ(refusal_of_table("*=1", false), "'*=1' is no INSTRUMENT=AMOUNT");
-  EXPECT_EQ(refusal_of_table("A=x"), "'A=x': the amount is no JSON number");
-  EXPECT_EQ(refusal_of_table("A=0"), "'A=0': the amount must be more than 0");
-  const std::vector<std::string> twice{"A=1", "A=2"};
-  EXPECT_EQ(AmountTable::parse(twice, true).error().message, "A is there twice");
+  EXPECT_EQ(refusal_of_table("btc=1"),
+            "'btc' must be 3 to 20 characters of A-Z, 0-9, dot, underscore and hyphen");
+  EXPECT_EQ(refusal_of_table("ABC=x"), "'ABC=x': the amount is no JSON number");
+  EXPECT_EQ(refusal_of_table("ABC=0"), "'ABC=0': the amount must be more than 0");
+  const std::vector<std::string> twice{"ABC=1", "ABC=2"};
+  EXPECT_EQ(AmountTable::parse(twice, true).error().message, "ABC is there twice");
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <unicode/bytestream.h>
 #include <unicode/normalizer2.h>
+#include <unicode/uchar.h>
+#include <unicode/unistr.h>
 
 namespace todoke::orders {
 
@@ -19,6 +21,18 @@ std::string to_nfc(std::string_view text) {
   if (U_SUCCESS(status)) nfc->normalizeUTF8(0, piece, sink, nullptr, status);
   if (U_FAILURE(status)) throw std::runtime_error("Unicode normalization is not available");
   return normal;
+}
+
+std::string without_controls(std::string_view text) {
+  const auto units = icu::UnicodeString::fromUTF8({text.data(), static_cast<std::int32_t>(text.size())});
+  icu::UnicodeString kept;
+  for (std::int32_t at = 0; at < units.length(); at = units.moveIndex32(at, 1)) {
+    const auto code = units.char32At(at);
+    const bool does_something = u_iscntrl(code) != 0 || u_hasBinaryProperty(code, UCHAR_BIDI_CONTROL) != 0;
+    kept.append(does_something ? UChar32('?') : code);
+  }
+  std::string bytes;
+  return kept.toUTF8String(bytes);
 }
 
 std::size_t characters(std::string_view text) {

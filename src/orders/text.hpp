@@ -10,6 +10,10 @@ namespace todoke::orders {
 // `text` must be valid UTF-8.
 std::string to_nfc(std::string_view text);
 
+// With a question mark in the place of each character that is not shown but does something: C0, DEL, C1, and
+// those that turn the direction of writing. `text` must be valid UTF-8.
+std::string without_controls(std::string_view text);
+
 // Code points, not bytes.
 std::size_t characters(std::string_view text);
 

@@ -60,7 +60,7 @@ class Reader {
   }
 
   std::optional<minutes> offset() {
-    if (take('Z')) return minutes(0);
+    if (take('Z') || take('z')) return minutes(0);
     const bool west = take('-');
     if (!west && !take('+')) return std::nullopt;
     const auto hour = digits(2);
@@ -82,7 +82,7 @@ class Reader {
 std::optional<SystemTime> parse_timestamp(std::string_view text) {
   Reader reader(text);
   const auto date = reader.triple(4, '-');
-  if (!date || !reader.take('T')) return std::nullopt;
+  if (!date || (!reader.take('T') && !reader.take('t'))) return std::nullopt;
   const auto [y, m, d] = *date;
   const year_month_day day(year(static_cast<int>(y)), month(m), std::chrono::day(d));
   const auto time = reader.triple(2, ':');

@@ -24,9 +24,10 @@ inline constexpr Key<std::int64_t> kConcurrency{{
     .name = "outbox.concurrency",
     .type = KeyType::integer,
     .fallback = "4",
-    .meaning = "Orders that a worker sends at the same time. SIGHUP reads it again.",
+    .meaning = "Orders that a worker sends at the same time.",
     .min = 1,
     .max = 4'096,
+    .reread = true,
     .environment = "OUTBOX_CONCURRENCY",
 }};
 inline constexpr Key<std::int64_t> kBatch{{
@@ -54,11 +55,11 @@ inline constexpr Key<std::chrono::milliseconds> kLease{{
     .type = KeyType::duration,
     .fallback = "120",
     .meaning =
-        "How long an order stays a worker's without a sign of life. At least broker.timeout_ms and a second. "
-        "SIGHUP reads it again.",
+        "How long an order stays a worker's without a sign of life. At least broker.timeout_ms and a second.",
     .unit = "s",
     .min = 1'000,
     .max = 86'400'000,
+    .reread = true,
     .environment = "OUTBOX_LOCK_LEASE_SEC",
 }};
 inline constexpr Key<std::int64_t> kMaxAttempts{{

@@ -179,6 +179,9 @@ TEST_F(Consumers, DeadLettersAreListedTriedAgainAndDropped) {
 
   const auto seq = node.sql("SELECT min(seq) FROM cn_relay.consumer_dead_letters");
   EXPECT_EQ(consumers({"dead-letters", "index-v1", "drop", seq}).out, "1 dropped\n");
+  const auto again = consumers({"dead-letters", "index-v1", "drop", seq});
+  EXPECT_EQ(again.code, 1);
+  EXPECT_THAT(again.err, HasSubstr(seq + " is no dead letter of index-v1"));
   node.sql("DROP TRIGGER refuses ON cn_search.post_search_documents");
   EXPECT_THAT(consumers({"dead-letters", "index-v1", "retry"}).out, HasSubstr("will be tried again"));
   await_sql("SELECT count(*) = 0 FROM cn_relay.consumer_dead_letters");

@@ -25,6 +25,8 @@ TEST_F(OrdersTest, ALeaseTooShortForTheTimeoutInUseIsRefusedOnSighup) {
   worker->process().wait_for_output("settings not changed");
   EXPECT_THAT(worker->process().err(), HasSubstr("outbox.lock_lease_sec is 5000 ms"));
   EXPECT_THAT(worker->process().err(), HasSubstr("broker.timeout_ms (10000 ms"));
+  EXPECT_THAT(worker->process().err(),
+              HasSubstr(R"("changed settings that need a restart","keys":"broker.timeout_ms"})"));
   accept("refused-lease-key");
   await_status("refused-lease-key", "succeeded");
   write(12, 1'000);
