@@ -1,12 +1,15 @@
 // The order dispatcher in one run: orders/s that its API accepts; the time of a claim behind rows that wait
-// for their next try; orders/s that a worker settles with a broker that does nothing, beside other queues on
-// the same Postgres with jobs that do nothing. Started by bench/orders, which gets the other queues.
+// for their next try, with and without statistics, and in order by instrument; orders/s that a worker settles
+// with a broker that does nothing, beside other queues on the same Postgres with jobs that do nothing, in
+// rounds, so that a disturbance of the machine meets them alike. Started by bench/orders, which gets the
+// other queues.
 //
 //   orders_bench [NAME=PROGRAM]...   PROGRAM is called with a database URL and a number of jobs and prints
 //                                    jobs/s
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -34,6 +37,8 @@ constexpr std::size_t kAccepted = 20'000;
 constexpr int kSettled = 30'000;
 constexpr int kWaiting = 200'000;
 constexpr int kClaims = 200;
+constexpr int kInstruments = 100;
+constexpr int kRounds = 3;
 // What both other queues are given: their fastest settings. Ours for comparison.
 constexpr const char* kConcurrency = "64";
 constexpr const char* kBatch = "1000";
@@ -46,7 +51,8 @@ constexpr pg::Statement kAddOrders{
     "SELECT key, 'sha256:' || key FROM n) "
     "INSERT INTO orders.outbox_orders (idempotency_key, order_request_json, request_digest, status, "
     "next_run_at) "
-    "SELECT key, json_build_object('instrument', 'BTC-USD', 'side', 'BUY', 'qty', 1, 'price', 100.5, "
+    "SELECT key, json_build_object('instrument', 'INSTR-' || n % $5::int, 'side', 'BUY', 'qty', 1, 'price', "
+    "100.5, "
     "'time_in_force', 'IOC', 'idempotency_key', key)::jsonb, 'sha256:' || key, $3::text, "
     "now() + $4::int * interval '1 second' FROM n"};
 constexpr pg::Statement kOpen{
@@ -61,6 +67,11 @@ std::vector<std::pair<std::string, std::string>> peers;  // from the command lin
 
 double at(const std::vector<double>& sorted, double part) {
   return sorted[static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1))];
+}
+
+double middle_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return at(values, 0.5);
 }
 
 std::string post_of(const std::string& prefix, std::size_t number) {
@@ -130,52 +141,108 @@ struct Surroundings {
 };
 
 Task<void> add_orders(pg::Connection& connection, std::string prefix, int count, std::string status,
-                      int due_in_seconds) {
-  pg::Params params(prefix, count, status, due_in_seconds);
+                      int due_in_seconds, int instruments = 1) {
+  pg::Params params(prefix, count, status, due_in_seconds, instruments);
   co_await connection.query(kAddOrders, std::move(params), soon());
 }
 
-Task<void> measure_claim(const Executor& executor, const std::string& url, pg::Connection& connection) {
-  Surroundings around(executor, url);
-  orders::Halts halts(executor, around.pool, around.listener, around.clock);
-  orders::OrderMetrics metrics(around.registry, 6, "noop");
-  orders::SqlPortOptions options;
-  options.worker = "bench";
-  options.adapter = "noop";
-  pg::ConnectOptions connect;
-  connect.url = url;
-  orders::SqlPort port(connect, options, halts, around.clock, metrics);
-  std::vector<double> alone_ms;
-  std::vector<double> behind_ms;
-  for (auto* times : {&alone_ms, &behind_ms}) {
-    if (times == &behind_ms) co_await add_orders(connection, "waiting", kWaiting, "failed", 3'600);
-    std::string analyze = "ANALYZE orders.outbox_orders";
-    co_await connection.execute_script(analyze, soon());
-    for (int i = 0; i < kClaims; ++i) {
-      const auto prefix = fmt::format("claim-{}-{}", times == &alone_ms ? 0 : 1, i);
-      co_await add_orders(connection, prefix, 1, "pending", -1);
+Task<void> clear(pg::Connection& connection) {
+  std::string script = "TRUNCATE orders.outbox_orders, orders.idempo_ledger";
+  co_await connection.execute_script(script, soon());
+}
+
+Task<void> analyze(pg::Connection& connection) {
+  std::string script = "ANALYZE orders.outbox_orders, orders.idempo_ledger";
+  co_await connection.execute_script(script, soon());
+}
+
+class Claims {
+ public:
+  Claims(const Executor& executor, const std::string& url, bool in_order)
+      : around_(executor, url),
+        halts_(executor, around_.pool, around_.listener, around_.clock),
+        metrics_(around_.registry, 6, "noop"),
+        port_(connect_to(url), options(in_order), halts_, around_.clock, metrics_) {}
+
+  // Of claims that find `found` orders each. With a prefix: each finds the one order that is added before it.
+  Task<std::vector<double>> milliseconds(pg::Connection& connection, std::string prefix, int claims,
+                                         std::size_t found) {
+    std::vector<double> times;
+    for (int i = 0; i < claims; ++i) {
+      if (!prefix.empty()) co_await add_orders(connection, fmt::format("{}-{}", prefix, i), 1, "pending", -1);
       const auto began = Steady::now();
-      const auto jobs = co_await port.claim(32);
-      times->push_back(seconds_since(began) * 1e3);
-      if (jobs.size() != 1) throw std::runtime_error("a claim did not get the one order there is");
+      const auto jobs = co_await port_.claim(32);
+      times.push_back(seconds_since(began) * 1e3);
+      if (jobs.size() != found) {
+        throw std::runtime_error(fmt::format("a claim got {} orders, not {}", jobs.size(), found));
+      }
     }
-    std::sort(times->begin(), times->end());
+    std::sort(times.begin(), times.end());
+    co_return times;
   }
-  print(fmt::format(
-      "claim\n  alone {:.3f} ms   behind {} rows that wait {:.3f} ms   {:.2f}x   (p99 {:.3f} and {:.3f})\n",
-      at(alone_ms, 0.5), kWaiting, at(behind_ms, 0.5), at(behind_ms, 0.5) / at(alone_ms, 0.5),
-      at(alone_ms, 0.99), at(behind_ms, 0.99)));
-  port.close();
-  around.pool.close();
-  std::string clear = "TRUNCATE orders.outbox_orders, orders.idempo_ledger";
-  co_await connection.execute_script(clear, soon());
+
+  void close() {
+    port_.close();
+    around_.pool.close();
+  }
+
+ private:
+  static pg::ConnectOptions connect_to(const std::string& url) {
+    pg::ConnectOptions connect;
+    connect.url = url;
+    return connect;
+  }
+  static orders::SqlPortOptions options(bool in_order) {
+    orders::SqlPortOptions options;
+    options.worker = "bench";
+    options.adapter = "noop";
+    options.in_order = in_order;
+    return options;
+  }
+
+  Surroundings around_;
+  orders::Halts halts_;
+  orders::OrderMetrics metrics_;
+  orders::SqlPort port_;
+};
+
+void print_claim(const std::string& name, const std::vector<double>& times,
+                 const std::vector<double>& alone) {
+  print(fmt::format("  {:<62} p50 {:.3f} ms   p99 {:.3f} ms   {:.2f}x\n", name, at(times, 0.5),
+                    at(times, 0.99), at(times, 0.5) / at(alone, 0.5)));
+}
+
+Task<void> measure_claim(const Executor& executor, const std::string& url, pg::Connection& connection) {
+  print(fmt::format("claim of one order, {} times\n", kClaims));
+  Claims claims(executor, url, false);
+  const auto alone = co_await claims.milliseconds(connection, "alone", kClaims, 1);
+  print_claim("alone", alone, alone);
+  co_await add_orders(connection, "waiting", kWaiting, "failed", 3'600);
+  const auto unknown = co_await claims.milliseconds(connection, "unknown", kClaims, 1);
+  print_claim(fmt::format("behind {} rows that wait, without statistics", kWaiting), unknown, alone);
+  co_await analyze(connection);
+  const auto behind = co_await claims.milliseconds(connection, "behind", kClaims, 1);
+  print_claim(fmt::format("behind {} rows that wait", kWaiting), behind, alone);
+  claims.close();
+  co_await clear(connection);
+
+  Claims in_order(executor, url, true);
+  co_await add_orders(connection, "queued", kWaiting, "pending", -1, kInstruments);
+  constexpr int kFullClaims = kInstruments / 32;
+  const auto full = co_await in_order.milliseconds(connection, "", kFullClaims, 32);
+  print_claim(fmt::format("32 orders in order by {} instruments, of {}", kInstruments, kWaiting), full,
+              alone);
+  co_await in_order.milliseconds(connection, "", 1, kInstruments % 32);
+  const auto none = co_await in_order.milliseconds(connection, "", kClaims, 0);
+  print_claim("the same when each instrument has one under way", none, alone);
+  in_order.close();
+  co_await clear(connection);
 }
 
 Task<double> measure_settling(const Executor& executor, const std::string& url, pg::Connection& connection) {
   Surroundings around(executor, url);
   co_await add_orders(connection, "settle", kSettled, "pending", -1);
-  std::string analyze = "ANALYZE";
-  co_await connection.execute_script(analyze, soon());
+  co_await analyze(connection);
   pg::ConnectOptions connect;
   connect.url = url;
   Signal settled(executor);
@@ -233,18 +300,34 @@ Task<void> measure(pg::EmbeddedPostgres& server) {
   std::string actor = "SET orders.actor = 'bench'";
   co_await connection->execute_script(actor, soon());
   co_await measure_claim(executor, url, *connection);
-  const auto ours = co_await measure_settling(executor, url, *connection);
-  print(fmt::format("settled, {} each, nothing to do\n  todoke {:.0f}/s (with ledger and journal)\n",
-                    kSettled, ours));
-  for (const auto& [name, program] : peers) {
-    std::string make = fmt::format("CREATE DATABASE {}", name);
-    co_await connection->execute_script(make, soon());
-    const auto peer_url = fmt::format("postgresql://todoke@localhost/{}?host={}&port={}", name,
-                                      net::percent_encode(server.layout().sockets), pg::kEmbeddedPort);
-    double rate = 0;
-    co_await run_blocking([&] { rate = run_peer(fmt::format("{} '{}' {}", program, peer_url, kSettled)); });
-    print(fmt::format("  {} {:.0f}/s   {:.2f}x of todoke\n", name, rate, rate / ours));
+  print(fmt::format("settled/s, {} each, nothing to do; todoke with ledger and journal\n", kSettled));
+  std::map<std::string, std::vector<double>> rates;
+  for (int round = 1; round <= kRounds; ++round) {
+    const auto ours = co_await measure_settling(executor, url, *connection);
+    co_await clear(*connection);
+    rates["todoke"].push_back(ours);
+    auto line = fmt::format("  round {}   todoke {:.0f}", round, ours);
+    for (const auto& [name, program] : peers) {
+      const auto database = fmt::format("{}_{}", name, round);
+      std::string make = fmt::format("CREATE DATABASE {}", database);
+      co_await connection->execute_script(make, soon());
+      const auto peer_url = fmt::format("postgresql://todoke@localhost/{}?host={}&port={}", database,
+                                        net::percent_encode(server.layout().sockets), pg::kEmbeddedPort);
+      double rate = 0;
+      co_await run_blocking([&] { rate = run_peer(fmt::format("{} '{}' {}", program, peer_url, kSettled)); });
+      rates[name].push_back(rate);
+      line += fmt::format("   {} {:.0f} ({:.2f}x)", name, rate, rate / ours);
+    }
+    print(line + "\n");
   }
+  std::string line = "  middle ";
+  const auto ours = middle_of(rates["todoke"]);
+  line += fmt::format("   todoke {:.0f}", ours);
+  for (const auto& [name, program] : peers) {
+    const auto rate = middle_of(rates[name]);
+    line += fmt::format("   {} {:.0f} ({:.2f}x)", name, rate, rate / ours);
+  }
+  print(line + "\n");
 }
 
 int run(int argc, char** argv) {

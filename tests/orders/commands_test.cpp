@@ -173,6 +173,7 @@ TEST_F(OrderCommands, AHaltThatMatchesNothingIsRefusedAndAHaltIsSeen) {
 
 TEST_F(OrderCommands, AnOutcomeMustFitTheOrder) {
   accept("fits-key");
+  run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET adapter = 'http'; RESET orders.actor");
   const auto settle = [this](const std::string& result) {
     return refused({"settle", "fits-key", "--result", result});
   };
@@ -185,6 +186,7 @@ TEST_F(OrderCommands, AnOutcomeMustFitTheOrder) {
   done({"settle", "fits-key", "--result",
         R"({"status":"ok","fills":[{"px":10,"qty":2,"ts":"2025-08-24T00:00:00Z"}]})"});
   EXPECT_EQ(ledger("fits-key", "response_payload_json ->> 'cost'"), "20");
+  EXPECT_EQ(ledger("fits-key", "response_payload_json -> 'broker' ->> 'name'"), "http");
 }
 
 TEST_F(OrderCommands, StatsTellWhatIsWhereAndThatNobodySends) {
