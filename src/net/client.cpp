@@ -160,6 +160,10 @@ Task<Response> HttpClient::send(ClientRequest request, Deadline deadline) {
   bool reused = transport != nullptr;
   while (true) {
     if (!transport) transport = co_await state->connect(request.url, deadline);
+    if (request.may_go && !request.may_go()) {
+      state->pool.give(origin, std::move(transport));
+      throw ClientError(Kind::held_back, false, "the request was held back");
+    }
     std::exception_ptr failure;
     bool again = false;
     try {

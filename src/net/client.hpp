@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,7 @@ class ClientError : public NetError {
     lost_sent,     // it broke afterwards, before the answer was complete
     timeout,       // the deadline passed
     bad_response,  // the answer is malformed or over a limit
+    held_back,     // may_go said no
   };
   ClientError(Kind kind, bool sent, const std::string& what) : NetError(what), kind_(kind), sent_(sent) {}
 
@@ -45,6 +47,8 @@ struct ClientRequest {
   // The request may be sent a second time: then one that was lost on a connection from the pool is tried
   // again on a new one. Without it that happens only when nothing had been sent.
   bool repeatable = false;
+  // Asked when the connection is there and nothing has been sent; false: nothing is.
+  std::function<bool()> may_go = {};
 };
 
 struct ClientOptions {

@@ -13,6 +13,12 @@ SendOutcome failure(std::string_view code, std::string message, bool in_doubt) {
   return outcome;
 }
 
+SendOutcome held_back() {
+  SendOutcome outcome;
+  outcome.held_back = true;
+  return outcome;
+}
+
 FindOutcome unknown(std::string why) {
   FindOutcome outcome;
   outcome.message = std::move(why);

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ struct SendRequest {
   std::int64_t claim_no = 0;     // grows with every try of the order, whoever makes it
   bool possible_resend = false;  // an earlier try may have reached the broker
   TraceContext trace;            // of the span broker.send
+  // The kill switch, to be asked right before the order leaves: after a connection was made, and after
+  // whatever else takes time.
+  std::function<bool()> may_go = [] { return true; };
 };
 
 // How a try ended.
@@ -42,11 +46,13 @@ struct SendOutcome {
   bool in_doubt = false;
   // The broker says that it has an order of this id already.
   bool duplicate = false;
+  bool held_back = false;                                // may_go said no: nothing was sent
   std::optional<std::chrono::milliseconds> retry_after;  // the broker asked for this pause
 };
 
 // A try that failed. The broker's name is filled in by the worker.
 SendOutcome failure(std::string_view code, std::string message, bool in_doubt);
+SendOutcome held_back();
 
 enum class FindAnswer { found, not_found, unknown };
 

@@ -155,6 +155,11 @@ Task<Expected<void>> release_order(pg::Connection& connection, Change change, De
     co_return refuse(fmt::format("order {} is {}: no worker holds it", change.id, locked->status));
   }
   if (const auto refused = refuse_live(*locked, change)) co_return refuse(refused->message);
+  // A pending row with a settled failure counts as requeued.
+  if (locked->ledger == "failed" && locked->ledger_is_same) {
+    co_return refuse(fmt::format(
+        "order {} has failed by its ledger, and a worker will end it so: requeue it then", change.id));
+  }
   pg::Params params(change.id);
   co_await connection.query(sql::kReleaseOrder, std::move(params), deadline);
   co_await audit(connection, change, "release", *locked, deadline);

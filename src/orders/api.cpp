@@ -22,16 +22,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds kWaitMax = 30s;
 constexpr std::chrono::milliseconds kReadMax = 5s;
 constexpr std::chrono::milliseconds kHaltRetryAfter = 10s;
 // Beyond what a handler bounds by itself, before the server gives up on it.
 constexpr std::chrono::milliseconds kHandlerSlack = 15s;
 constexpr double kSecondsInMinute = 60;
-
-// How `wait` is written: 5s, 250ms, 5.
-constexpr KeySpec kWait{
-    .name = "wait", .type = KeyType::duration, .fallback = "0", .unit = "s", .min = 0, .max = 86'400'000};
 
 // A limit that is off needs a rate all the same.
 net::Rate per_minute(std::int64_t posts) {
@@ -186,12 +181,12 @@ Task<Answer> Api::show(net::Request& request) {
   if (!clients.who(request.headers.get("Authorization"), request.client_ip)) co_return unauthorized();
   std::chrono::milliseconds wait{0};
   if (const auto text = request.query_value("wait")) {
-    const auto parsed = parse_value(kWait, *text);
-    if (!parsed) {
+    const auto asked = OrderWatch::asked_wait(*text);
+    if (!asked) {
       const BadField why{"wait", "must be a duration such as 5s or 250ms"};
       co_return refused(422, "VALIDATION_ERROR", why);
     }
-    wait = std::min(std::get<std::chrono::milliseconds>(*parsed), kWaitMax);
+    wait = *asked;
   }
   const auto& key = request.parameters.at("idempotency_key");
   std::optional<OrderState> state;
@@ -231,7 +226,7 @@ BuiltApi build_api(const ApiParts& parts) {
   parts.router.add(
       "POST", "/do/order", [api](net::Request& request) { return guarded(api, &Api::post, request); }, post);
   net::RouteOptions get;
-  get.deadline = kWaitMax + kHandlerSlack;
+  get.deadline = OrderWatch::kWaitMax + kHandlerSlack;
   parts.router.add(
       "GET", "/do/order/{idempotency_key}",
       [api](net::Request& request) { return guarded(api, &Api::get, request); }, get);

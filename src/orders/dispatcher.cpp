@@ -132,16 +132,18 @@ class OrderWorker final : public Service {
   }
   void stop() override { worker_.stop(); }
 
-  void reload(const Config& config) {
+  // False: what it says is refused, and nothing has changed.
+  bool reload(const Config& config) {
     if (const auto checked = check_lease(config.get(keys::kLease), broker_timeout_); !checked) {
       log::error("orders", "settings not changed", {{"error", checked.error().message}});
-      return;
+      return false;
     }
     worker_.set_concurrency(static_cast<std::size_t>(config.get(keys::kConcurrency)));
     worker_.set_lease(config.get(keys::kLease));
     log::info("orders", "settings read again",
               {{"concurrency", config.get(keys::kConcurrency)},
                {"lock_lease_ms", config.get(keys::kLease).count()}});
+    return true;
   }
 
  private:
@@ -184,9 +186,10 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
   built.services.push_back(parts.halts);
   built.reload = [](const Config&) {};
   std::optional<OrderMonitor::OwnWorker> own;
-  if (has_worker) own = OrderMonitor::OwnWorker{name, adapter};
-  built.services.push_back(
-      std::make_shared<OrderMonitor>(parts.executor, std::move(own), parts.pool, parts.health, metrics));
+  if (has_worker) own = OrderMonitor::OwnWorker{name, adapter, parts.config.get(keys::kLease)};
+  const auto monitor =
+      std::make_shared<OrderMonitor>(parts.executor, std::move(own), parts.pool, parts.health, metrics);
+  built.services.push_back(monitor);
   if (has_worker) {
     // A send that the broker calls a duplicate is looked up then.
     built.stops_within = 2 * parts.config.get(keys::kBrokerTimeout);
@@ -205,7 +208,9 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
     }
     const auto worker = std::make_shared<OrderWorker>(parts, name, parts.halts, metrics, fix);
     built.services.push_back(worker);
-    built.reload = [worker](const Config& config) { worker->reload(config); };
+    built.reload = [worker, monitor](const Config& config) {
+      if (worker->reload(config)) monitor->set_lease(config.get(keys::kLease));
+    };
   }
   return built;
 }

@@ -111,6 +111,7 @@ Task<SendOutcome> FixAdapter::send(SendRequest request, Deadline deadline) {
   const bool is_written = co_await link_->put(std::move(entry), deadline);
   if (!is_written) co_return failure(reason::kBrokerDown, "the order could not be written down", false);
   if (!link_->is_open(why)) co_return failure(reason::kBrokerDown, std::move(why), false);
+  if (!request.may_go()) co_return held_back();
   const auto order = new_order(request, link_->options().account);
   if (!link_->send(order, deadline, awaited)) {
     co_return failure(reason::kBrokerDown, "too many messages wait for the FIX session", false);

@@ -3,7 +3,6 @@
 // a second, or nothing is sent at all.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -14,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/service.hpp"
+#include "base/shared_value.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 
@@ -49,6 +49,11 @@ class Halts final : public Service {
 
   // What holds now, at most kStaleAfter old; throws when it can't be read.
   Task<HaltList> current();
+  // The same at once, on the executor: whether what is known is fresh and halts neither. What is not known
+  // well enough counts as halted.
+  [[nodiscard]] bool lets_go(std::string_view adapter, std::string_view instrument) const {
+    return !is_stale() && !is_halted(*known(), adapter, instrument);
+  }
   // The last that was read, however old. From any thread.
   [[nodiscard]] HaltList known() const { return halts_.load(); }
 
@@ -60,7 +65,7 @@ class Halts final : public Service {
   pg::Pool& pool_;
   pg::Listener& listener_;
   const Clock& clock_;
-  std::atomic<HaltList> halts_;
+  SharedValue<std::vector<Halt>> halts_;
   SteadyTime read_at_{};
   bool was_read_ = false;
   bool is_reading_ = false;  // one asks for all who find it stale

@@ -86,21 +86,19 @@ Task<Ended> OrderHandler::handle_order(OrderJob& job, const queue::Hold& hold, S
   // Nothing that speaks to the broker begins unless it ends while the order is ours.
   if (!hold.allows(options_.broker_timeout)) co_return Ended{Ended::Then::give_back};
 
-  auto refused = kRefused;
   if (step == Step::look_up_then_try || step == Step::look_up_then_give_up) {
     if (auto found = co_await look_up(job)) co_return *found;
-    refused.doubt_ended = job.outcome.doubt_ended;
   }
   if (step == Step::give_up || step == Step::look_up_then_give_up) {
     co_return fail(job, job.last_error_code.value_or(std::string(reason::kInternalError)),
-                   job.last_error_msg.value_or("no try is left"), refused);
+                   job.last_error_msg.value_or("no try is left"), kRefused);
   }
   if (options_.strict_risk && job.order->risk_constraints && !adapter_.enforces_risk()) {
     co_return fail(job, reason::kValidationError, "its risk_constraints can't be enforced by this broker",
-                   refused);
+                   kRefused);
   }
   if (is_too_old(job)) {
-    co_return fail(job, reason::kOrderExpired, "not sent within its orders.max_age_sec", refused);
+    co_return fail(job, reason::kOrderExpired, "not sent within its orders.max_age_sec", kRefused);
   }
   const bool is_stopped = co_await is_halted_now(job);
   if (is_stopped || !hold.allows(options_.broker_timeout)) co_return Ended{Ended::Then::give_back};
@@ -134,6 +132,7 @@ SendRequest OrderHandler::request(const OrderJob& job) const {
 
 Task<std::optional<Ended>> OrderHandler::look_up(OrderJob& job) {
   const auto began = clock_.now();
+  const auto began_steady = clock_.steady();
   auto asked = request(job);
   FindOutcome found;
   std::exception_ptr failure;
@@ -143,11 +142,11 @@ Task<std::optional<Ended>> OrderHandler::look_up(OrderJob& job) {
     failure = std::current_exception();
   }
   if (failure) found = {FindAnswer::unknown, {}, describe(failure)};
-  if (found.answer == FindAnswer::not_found) {
-    job.outcome.doubt_ended = true;
-    co_return std::nullopt;
+  // A broker may get a try later than it is asked: the order stays in doubt.
+  if (found.answer == FindAnswer::not_found) co_return std::nullopt;
+  if (!job.tried) {
+    job.tried = TryRecord{asked.broker_id, began, clock_.now(), clock_.steady() - began_steady, {}, {}};
   }
-  if (!job.tried) job.tried = TryRecord{asked.broker_id, began, clock_.now(), {}, std::nullopt};
   if (found.answer == FindAnswer::found) {
     job.outcome.doubt_ended = true;
     SendOutcome outcome;
@@ -166,7 +165,8 @@ Task<Ended> OrderHandler::send(OrderJob& job, Span& span) {
   child.set("adapter", std::string(adapter_.name()));
   auto asked = request(job);
   asked.trace = child.context();
-  job.tried = TryRecord{asked.broker_id, clock_.now(), {}, {}, std::nullopt};
+  asked.may_go = [this, &job] { return halts_.lets_go(adapter_.name(), job.order->instrument); };
+  job.tried = TryRecord{asked.broker_id, clock_.now(), {}, {}, {}, std::nullopt};
   const auto began = clock_.steady();
   SendOutcome outcome;
   std::exception_ptr failure;
@@ -175,7 +175,12 @@ Task<Ended> OrderHandler::send(OrderJob& job, Span& span) {
   } catch (...) {
     failure = std::current_exception();
   }
-  const auto took = std::chrono::duration<double, std::milli>(clock_.steady() - began).count();
+  if (outcome.held_back) {
+    job.tried.reset();
+    co_return Ended{Ended::Then::give_back};
+  }
+  job.tried->took = clock_.steady() - began;
+  const auto took = std::chrono::duration<double, std::milli>(job.tried->took).count();
   metrics_.send_ms.observe(took);
   child.set("rtt_ms", took);
   job.tried->ended_at = clock_.now();
@@ -187,11 +192,13 @@ Task<Ended> OrderHandler::send(OrderJob& job, Span& span) {
   }
   if (outcome.result.status == ExecStatus::error) child.fail();
   child.end();
-  if (outcome.duplicate && adapter_.can_find()) {
-    // The broker has it: what it says of it settles the order.
+  // The broker has it: what it says of it settles the order. Without a try of ours that may have got there
+  // the key is taken by something else, and this order refused.
+  const bool is_ours = outcome.duplicate && job.row.in_doubt;
+  if (is_ours && adapter_.can_find()) {
     if (auto found = co_await look_up(job)) co_return *found;
   }
-  if (outcome.duplicate && job.row.in_doubt) {
+  if (is_ours) {
     outcome.result.status = ExecStatus::ok;
     outcome.result.reason_code.clear();
     outcome.result.warnings.emplace_back(warning::kWorking);
@@ -226,9 +233,9 @@ bool OrderHandler::is_too_old(const OrderJob& job) const {
   return age > most;
 }
 
-void OrderHandler::conclude(queue::Job& base, bool counts) {
+bool OrderHandler::conclude(queue::Job& base, bool counts) {
   auto& job = static_cast<OrderJob&>(base);
-  if (job.follows_ledger) return;
+  if (job.follows_ledger) return false;
   // Who allows one try, and has a broker that can't be asked, wants nothing sent twice, whatever the breaker
   // says.
   const bool is_last = options_.policy.attempts_max == 1 && job.outcome.in_doubt && !adapter_.can_find();
@@ -243,6 +250,8 @@ void OrderHandler::conclude(queue::Job& base, bool counts) {
     job.result_digest = result_digest(job.result);
     job.http_status = http_status_of(job.result.reason_code);
   }
+  const bool is_over = job.verdict.status == RowStatus::aborted;
+  return is_over && job.outcome.kind == Outcome::Kind::transient && !is_last;
 }
 
 void OrderHandler::complete_result(OrderJob& job) const {
@@ -262,11 +271,13 @@ void OrderHandler::complete_result(OrderJob& job) const {
     }
   }
   if (job.verdict.status == RowStatus::aborted && job.verdict.in_doubt) {
-    result.warnings.emplace_back(warning::kInDoubt);
+    auto& warnings = result.warnings;
+    const bool is_there = std::find(warnings.begin(), warnings.end(), warning::kInDoubt) != warnings.end();
+    if (!is_there) warnings.emplace_back(warning::kInDoubt);
   }
   const auto waited = job.claimed_at - job.created_at;
   result.latency_ms.queue = millis_between(job.created_at, job.created_at + waited);
-  if (job.tried) result.latency_ms.broker_rtt = millis_between(job.tried->began_at, job.tried->ended_at);
+  if (job.tried) result.latency_ms.broker_rtt = sending_ms(job);
   const auto since = std::chrono::duration_cast<SystemTime::duration>(clock_.steady() - job.claimed_steady);
   result.latency_ms.total = millis_between(job.created_at, job.claimed_at + since);
 }

@@ -38,7 +38,7 @@ class OrderHandler final : public queue::Handler {
                Tracer& tracer, OrderMetrics& metrics);
 
   Task<Ended> handle(queue::Job& job, const queue::Hold& hold) override;
-  void conclude(queue::Job& job, bool counts) override;
+  bool conclude(queue::Job& job, bool counts) override;
 
  private:
   Task<Ended> handle_order(OrderJob& job, const queue::Hold& hold, Span& span);

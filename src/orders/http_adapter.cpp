@@ -89,6 +89,7 @@ Task<SendOutcome> HttpAdapter::send(SendRequest request, Deadline deadline) {
   post.headers.set("Idempotency-Key", request.idempotency_key);
   if (request.possible_resend) post.headers.set("Possible-Resend", "true");
   authorize(post);
+  post.may_go = request.may_go;
   std::optional<SendOutcome> failed;
   net::Response response;
   try {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ctime>
 #include <utility>
 
 #include <fmt/format.h>
@@ -86,14 +87,23 @@ std::optional<ExecResult> result_in(std::string_view body, const Order& order) {
   return result;
 }
 
-std::optional<std::chrono::milliseconds> retry_after_in(const net::Response& response) {
-  const auto text = response.headers.get("Retry-After");
-  std::int64_t seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || seconds < 0) {
-    return std::nullopt;
+// A number of seconds, or a date as HTTP writes it.
+std::optional<std::chrono::seconds> pause_in(const std::string& text) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (!text.empty() && error == std::errc() && end == text.data() + text.size()) {
+    return std::chrono::seconds(count);
   }
-  return std::min<std::chrono::milliseconds>(std::chrono::seconds(seconds), kRetryAfterMost);
+  std::tm date{};
+  const char* rest = strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
+  if (rest == nullptr || *rest != '\0') return std::nullopt;
+  return std::chrono::seconds(timegm(&date) - std::time(nullptr));
+}
+
+std::optional<std::chrono::milliseconds> retry_after_in(const net::Response& response) {
+  const auto pause = pause_in(std::string(response.headers.get("Retry-After")));
+  if (!pause || pause->count() < 0) return std::nullopt;
+  return std::min<std::chrono::milliseconds>(*pause, kRetryAfterMost);
 }
 
 bool says_duplicate(const net::Response& response) {
@@ -168,6 +178,8 @@ FindOutcome read_find_answer(const net::Response& response, const Order& order) 
 SendOutcome read_send_failure(const net::ClientError& error) {
   using Failure = net::ClientError::Kind;
   switch (error.kind()) {
+    case Failure::held_back:
+      return held_back();
     case Failure::timeout:
       return failure(reason::kBrokerTimeout, error.what(), error.peer_may_have_seen());
     case Failure::bad_response:

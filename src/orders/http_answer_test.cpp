@@ -113,6 +113,9 @@ TEST(HttpAnswer, RetryAfterIsKeptWithinReason) {
   EXPECT_EQ(pause("999999"), std::chrono::hours(1));
   EXPECT_EQ(pause("-1"), std::nullopt);
   EXPECT_EQ(pause("soon"), std::nullopt);
+  EXPECT_EQ(pause("Fri, 31 Dec 2199 23:59:59 GMT"), std::chrono::hours(1));
+  EXPECT_EQ(pause("Sun, 06 Nov 1994 08:49:37 GMT"), std::nullopt);
+  EXPECT_EQ(pause("Fri, 31 Dec 2199 23:59:59 GMT or so"), std::nullopt);
 }
 
 TEST(HttpAnswer, ADuplicateIsToldFromOtherRejections) {

@@ -77,7 +77,7 @@ Task<void> OrderMonitor::look() {
   const auto deadline = Deadline::after(kQueryMax);
   const auto lease = co_await pool_.acquire(deadline);
   if (worker_) {
-    pg::Params params(worker_->name, worker_->adapter);
+    pg::Params params(worker_->name, worker_->adapter, std::chrono::duration<double>(worker_->lease).count());
     co_await lease->query(sql::kWorkerSeen, std::move(params), deadline);
   }
   pg::Params params(std::chrono::duration<double>(kWorkerGoneAfter).count());

@@ -22,6 +22,7 @@ class OrderMonitor final : public Service {
   struct OwnWorker {
     std::string name;
     std::string adapter;
+    std::chrono::milliseconds lease{};
   };
   OrderMonitor(const Executor& executor, std::optional<OwnWorker> worker, pg::Pool& pool, HealthBoard& board,
                std::shared_ptr<OrderMetrics> metrics);
@@ -31,6 +32,11 @@ class OrderMonitor final : public Service {
   Task<void> start() override;
   Task<void> run() override;
   void stop() override;
+
+  // On the executor: what the worker's lease is from now on.
+  void set_lease(std::chrono::milliseconds lease) {
+    if (worker_) worker_->lease = lease;
+  }
 
  private:
   Task<void> look();

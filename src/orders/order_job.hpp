@@ -1,6 +1,8 @@
 // An order that the worker holds: its row, what became of its try, and what is to be written.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,7 +17,8 @@ struct TryRecord {
   std::string broker_id;
   SystemTime began_at{};
   SystemTime ended_at{};
-  std::string outcome;  // ok, or a reason code
+  SteadyTime::duration took{};  // by a clock that is never set
+  std::string outcome;          // ok, or a reason code
   std::optional<std::string> broker_ref;
 };
 
@@ -47,5 +50,10 @@ struct OrderJob : queue::Job {
   std::string payload;  // the ExecResult as JSON; empty when the ledger is not written
   std::string result_digest;
 };
+
+// How long the broker took.
+inline std::int64_t sending_ms(const OrderJob& job) {
+  return job.tried ? std::chrono::duration_cast<std::chrono::milliseconds>(job.tried->took).count() : 0;
+}
 
 }  // namespace todoke::orders

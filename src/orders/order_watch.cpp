@@ -5,6 +5,7 @@
 
 #include <boost/asio/this_coro.hpp>
 
+#include "base/config.hpp"
 #include "base/log.hpp"
 #include "orders/intake_sql.hpp"
 
@@ -16,7 +17,15 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kLookMax = 5s;
 constexpr std::chrono::milliseconds kIdleLook = 1s;
 
+constexpr KeySpec kWait{.name = "wait", .type = KeyType::duration, .fallback = "0", .unit = "s", .min = 0};
+
 }  // namespace
+
+std::optional<std::chrono::milliseconds> OrderWatch::asked_wait(std::string_view text) {
+  const auto parsed = parse_value(kWait, text);
+  if (!parsed) return std::nullopt;
+  return std::min(std::get<std::chrono::milliseconds>(*parsed), kWaitMax);
+}
 
 struct OrderWatch::Waiter {
   Waiter(std::string k, const Executor& executor) : key(std::move(k)), told(executor) {}

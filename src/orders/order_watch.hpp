@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/metrics.hpp"
@@ -25,6 +26,9 @@ class OrderWatch final : public Service {
  public:
   static constexpr std::chrono::milliseconds kLookEvery{100};
   static constexpr std::chrono::milliseconds kTellEvery{50};
+  static constexpr std::chrono::milliseconds kWaitMax{30'000};
+  // How long `?wait=` asks to wait (5s, 250ms, 5), kWaitMax at most; nothing when it can't be read.
+  static std::optional<std::chrono::milliseconds> asked_wait(std::string_view text);
 
   OrderWatch(const Executor& executor, std::size_t waiters_max, pg::Pool& pool, pg::Listener& listener,
              metrics::Registry& registry);

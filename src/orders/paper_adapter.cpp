@@ -92,6 +92,7 @@ bool PaperAdapter::is_down() {
 }
 
 Task<SendOutcome> PaperAdapter::send(SendRequest request, Deadline deadline) {
+  if (!request.may_go()) co_return held_back();
   if (is_down())
     co_return failure(reason::kBrokerDown, "the paper broker is out of order, as configured", false);
   // By the claim and not by a count of our own: the same also after a restart, and whichever worker asks.

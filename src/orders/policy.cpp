@@ -51,11 +51,11 @@ std::optional<PolicyRefusal> Policy::check(const Order& order) const {
     return invalid("qty", fmt::format("must be a multiple of {}", step->text()));
   }
   if (const auto* most = qty_max.find(order.instrument); most != nullptr && order.qty > *most) {
-    return over("limits.qty_max", *most);
+    return over("orders.limits.qty_max", *most);
   }
   const auto* most = notional_max.find(order.instrument);
   if (most != nullptr && order.price && order.qty * *order.price > *most)
-    return over("limits.notional_max", *most);
+    return over("orders.limits.notional_max", *most);
   return std::nullopt;
 }
 

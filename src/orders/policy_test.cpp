@@ -51,11 +51,11 @@ TEST(Policy, BoundsQuantityAndNotional) {
   policy.qty_max = table({"BTC-USD=2", "*=100"});
   policy.notional_max = table({"BTC-USD=100000"});
   EXPECT_EQ(verdict(policy, "BTC-USD", "2"), "allowed");
-  EXPECT_EQ(verdict(policy, "BTC-USD", "2.000000000000000001"), "LIMIT_EXCEEDED limits.qty_max is 2");
-  EXPECT_EQ(verdict(policy, "ETH-USD", "101"), "LIMIT_EXCEEDED limits.qty_max is 100");
+  EXPECT_EQ(verdict(policy, "BTC-USD", "2.000000000000000001"), "LIMIT_EXCEEDED orders.limits.qty_max is 2");
+  EXPECT_EQ(verdict(policy, "ETH-USD", "101"), "LIMIT_EXCEEDED orders.limits.qty_max is 100");
   EXPECT_EQ(verdict(policy, "BTC-USD", "2", "50000"), "allowed");
   EXPECT_EQ(verdict(policy, "BTC-USD", "2", "50000.000000000000000001"),
-            "LIMIT_EXCEEDED limits.notional_max is 100000");
+            "LIMIT_EXCEEDED orders.limits.notional_max is 100000");
 }
 
 TEST(Policy, RefusesTablesThatCantBeRead) {

@@ -18,6 +18,9 @@ using queue::Ticket;
 
 constexpr std::int64_t kPageRows = 1'000;
 constexpr std::chrono::hours kPartitionsEvery(1);
+// A worker is alive that was seen within this; it shows itself every OrderMonitor::kLookEvery. Short, because
+// a worker that died with a longer lease than ours would keep its rows for as long.
+constexpr std::chrono::seconds kSignOfLife(5);
 
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -91,6 +94,7 @@ Task<queue::Jobs> SqlPort::claim(std::size_t most) {
   for (const auto& halt : *halts) {
     if (halt.adapter == "*" || halt.adapter == options_.adapter) halted.push_back(halt.instrument);
   }
+  passes_rows_over_ = !halted.empty();
   const auto until = deadline();
   auto* connection = co_await taking_.get(until);
   const auto asked = clock_.steady();
@@ -115,7 +119,8 @@ Task<queue::Jobs> SqlPort::take_over(std::chrono::milliseconds lease, std::size_
   const auto asked = clock_.steady();
   const TicketArrays own(held);
   pg::Params params(static_cast<std::int64_t>(most), options_.worker, seconds(lease),
-                    static_cast<std::int32_t>(options_.attempts_max), options_.adapter, own.ids);
+                    static_cast<std::int32_t>(options_.attempts_max), options_.adapter, own.ids,
+                    seconds(kSignOfLife));
   const auto rows = co_await connection->query(sql::kTakeOver, std::move(params), until);
   co_return jobs_from(rows, asked, true);
 }

@@ -40,6 +40,7 @@ class SqlPort final : public queue::Port {
 
   Task<std::size_t> promote_due(std::size_t most) override;
   Task<queue::Jobs> claim(std::size_t most) override;
+  [[nodiscard]] bool passes_rows_over() const override { return passes_rows_over_; }
   Task<queue::Jobs> take_over(std::chrono::milliseconds lease, std::size_t most,
                               const std::vector<queue::Ticket>& held) override;
   Task<void> give_back_unknown(const std::vector<queue::Ticket>& held) override;
@@ -79,6 +80,7 @@ class SqlPort final : public queue::Port {
   DbLink letting_go_;
   DbLink keeping_;
   DbLink house_;
+  bool passes_rows_over_ = false;
   std::int64_t archive_after_ = 0;  // where the pass over the outbox stands
   SystemTime purge_after_{};        // where the pass over the ledger stands
   std::string purge_after_key_;

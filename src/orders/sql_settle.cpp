@@ -59,11 +59,6 @@ void read_anew(OrderJob& job) {
   }
 }
 
-// How long the broker took.
-std::int64_t sending_ms(const OrderJob& job) {
-  return job.tried ? millis_between(job.tried->began_at, job.tried->ended_at) : 0;
-}
-
 // The journal's columns.
 struct JournalColumns {
   Column<std::string> broker_ids;

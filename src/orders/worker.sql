@@ -23,7 +23,7 @@ WHERE o.id = due.id;
 SELECT pg_advisory_xact_lock(128021775215470);
 
 -- Rows with what the ledger says of their key. A settled failure of a pending row means that it was requeued: its
--- ledger row is open again, with an audit row.
+-- ledger row is open again, with an audit row; where somebody has locked that, the row is left for later.
 --
 -- $5 (orders.serialize_by = instrument): of each instrument only the first that is open, and none of an instrument that is
 -- being sent; two index reads for each instrument with open orders, however many those are. The half that $5 leaves out is
@@ -42,50 +42,61 @@ busy AS MATERIALIZED (
   SELECT coalesce(o.instrument, '') AS instrument FROM orders.outbox_orders o WHERE o.status = 'sending' ORDER BY o.id),
 in_order AS MATERIALIZED (
   -- The empty text keeps the planner from reading the index of pending rows, all of them, instead of the one row.
-  SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due FROM heads h JOIN orders.outbox_orders o ON o.id = h.id
+  SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due, o.idempotency_key, o.request_digest FROM heads h JOIN orders.outbox_orders o ON o.id = h.id
   WHERE $5 AND o.status || '' = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
     AND (o.adapter IS NULL OR o.adapter = $3) AND h.instrument <> ALL ($4::text[])
     AND NOT EXISTS (SELECT FROM busy b WHERE b.instrument = h.instrument)
   ORDER BY coalesce(o.next_run_at, o.created_at), o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED),
 as_due AS MATERIALIZED (
-  SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due FROM orders.outbox_orders o
+  SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due, o.idempotency_key, o.request_digest
+  FROM orders.outbox_orders o
   WHERE NOT $5 AND o.status = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
     AND (o.adapter IS NULL OR o.adapter = $3) AND coalesce(o.instrument, '') <> ALL ($4::text[])
   ORDER BY coalesce(o.next_run_at, o.created_at), o.id LIMIT $1 FOR UPDATE SKIP LOCKED),
-picked AS MATERIALIZED (SELECT id, due FROM in_order UNION ALL SELECT id, due FROM as_due),
+picked AS MATERIALIZED (SELECT * FROM in_order UNION ALL SELECT * FROM as_due),
+read AS MATERIALIZED (
+  SELECT p.id, p.due, p.idempotency_key, l.status AS ledger_status, l.request_digest AS ledger_digest,
+    coalesce(l.status = 'failed' AND l.request_digest = p.request_digest, false) AS was_requeued
+  FROM picked p LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = p.idempotency_key),
+reopenable AS MATERIALIZED (
+  SELECT l.idempotency_key FROM read r CROSS JOIN LATERAL (
+    SELECT l.idempotency_key FROM orders.idempo_ledger l
+    WHERE l.idempotency_key = r.idempotency_key AND l.status = 'failed' FOR UPDATE SKIP LOCKED) l
+  WHERE r.was_requeued),
+taken AS MATERIALIZED (
+  SELECT r.* FROM read r
+  WHERE NOT r.was_requeued OR EXISTS (SELECT FROM reopenable l WHERE l.idempotency_key = r.idempotency_key)),
 claimed AS (
   UPDATE orders.outbox_orders o
   SET status = 'sending', locked_by = $2, locked_at = now(), updated_at = now(), claim_no = o.claim_no + 1
-  FROM picked p WHERE o.id = p.id
-  RETURNING p.due, o.id, o.claim_no, o.attempts, o.in_doubt, o.idempotency_key, o.request_digest, o.order_request_json,
-    o.created_at, o.trace_id, o.last_error_code, o.last_error_msg),
-read AS MATERIALIZED (
-  SELECT c.*, l.status AS ledger_status, l.request_digest AS ledger_digest
-  FROM claimed c LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = c.idempotency_key),
+  FROM taken t WHERE o.id = t.id
+  RETURNING t.due, t.ledger_status, t.ledger_digest, t.was_requeued, o.id, o.claim_no, o.attempts, o.in_doubt,
+    o.idempotency_key, o.request_digest, o.order_request_json, o.created_at, o.trace_id, o.last_error_code, o.last_error_msg),
 reopened AS (
   UPDATE orders.idempo_ledger l SET status = 'accepted', result_digest = NULL, http_status = NULL,
     response_payload_json = NULL, expires_at = NULL, last_seen_at = now()
-  FROM read r
-  WHERE r.ledger_status = 'failed' AND r.ledger_digest = r.request_digest AND l.idempotency_key = r.idempotency_key
-    AND l.status = 'failed'),
+  FROM reopenable r WHERE l.idempotency_key = r.idempotency_key),
 audited AS (
   INSERT INTO orders.audit (actor, action, key_hash, outbox_id, before, after, reason)
-  SELECT $2, 'reopen ledger', orders.key_hash(r.idempotency_key), r.id, '{"status": "failed"}', '{"status": "accepted"}',
+  SELECT $2, 'reopen ledger', orders.key_hash(c.idempotency_key), c.id, '{"status": "failed"}', '{"status": "accepted"}',
     'the order was requeued'
-  FROM read r WHERE r.ledger_status = 'failed' AND r.ledger_digest = r.request_digest)
-SELECT r.id, r.claim_no, r.attempts, r.in_doubt, r.idempotency_key, r.request_digest, r.order_request_json, r.created_at,
-  r.trace_id, r.last_error_code, r.last_error_msg, r.ledger_status, r.ledger_digest, now() AS claimed_at
-FROM read r ORDER BY r.due, r.id;
+  FROM claimed c WHERE c.was_requeued)
+SELECT c.id, c.claim_no, c.attempts, c.in_doubt, c.idempotency_key, c.request_digest, c.order_request_json, c.created_at,
+  c.trace_id, c.last_error_code, c.last_error_msg, c.ledger_status, c.ledger_digest, now() AS claimed_at
+FROM claimed c ORDER BY c.due, c.id;
 
 -- Rows whose lease of $3 seconds has lapsed: a failed try ($4: the budget), in doubt, and written down for the worker that
 -- vanished. The journal's began_at is its last sign of life. Not those that this worker itself still has ($6): it settles
--- them when the database lets it; nor those of another adapter's worker, whose broker may have them.
+-- them when the database lets it; nor those of another adapter's worker, whose broker may have them; nor, while a worker
+-- with a longer lease shows signs of life ($7 seconds), those that are its own by that.
 -- name: take_over
 WITH picked AS MATERIALIZED (
   SELECT o.id, o.locked_by, coalesce(o.locked_at, o.updated_at) AS locked_at, o.claim_no FROM orders.outbox_orders o
   WHERE o.status = 'sending' AND (o.locked_at IS NULL OR o.locked_at < now() - make_interval(secs => $3))
     AND (o.adapter IS NULL OR o.adapter = $5) AND o.id <> ALL ($6::bigint[])
-    AND NOT EXISTS (SELECT FROM orders.workers w WHERE w.worker = o.locked_by AND w.adapter <> $5)
+    AND NOT EXISTS (
+      SELECT FROM orders.workers w WHERE w.worker = o.locked_by AND (w.adapter <> $5
+        OR w.seen_at > now() - make_interval(secs => $7) AND o.locked_at >= now() - make_interval(secs => w.lease_sec)))
   ORDER BY o.id LIMIT $1 FOR UPDATE SKIP LOCKED),
 taken AS (
   UPDATE orders.outbox_orders o
@@ -224,17 +235,21 @@ UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_a
 FROM held h WHERE o.id = h.id
 RETURNING o.id, o.claim_no;
 
--- Rows that this worker has claimed without knowing it. One that is locked is left to its lease.
+-- Rows that this worker has claimed without knowing it. One that is locked is left to its lease, and so is one that was
+-- taken over with a settled failure in the ledger: pending, it would count as requeued.
 -- name: give_back_unknown
 WITH unknown AS MATERIALIZED (
   SELECT o.id FROM orders.outbox_orders o WHERE o.status = 'sending' AND o.locked_by = $1 AND o.id <> ALL ($2::bigint[])
+    AND NOT EXISTS (SELECT FROM orders.idempo_ledger l WHERE l.idempotency_key = o.idempotency_key AND l.status = 'failed'
+                    AND l.request_digest = o.request_digest)
   ORDER BY o.id FOR UPDATE SKIP LOCKED)
 UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_at = NULL, updated_at = now()
 FROM unknown u WHERE o.id = u.id;
 
+-- A row that is being sent or settled gets them too: settling adds to what is there.
 -- name: refund
 WITH open AS MATERIALIZED (
   SELECT o.id, t.tries FROM unnest($1::bigint[], $2::integer[]) AS t (id, tries) CROSS JOIN LATERAL (
-    SELECT o.id FROM orders.outbox_orders o WHERE o.id = t.id AND o.status IN ('pending', 'failed') FOR UPDATE) o)
+    SELECT o.id FROM orders.outbox_orders o WHERE o.id = t.id AND o.status IN ('pending', 'sending', 'failed') FOR UPDATE) o)
 UPDATE orders.outbox_orders o SET attempts = greatest(o.attempts - p.tries, 0), updated_at = now()
 FROM open p WHERE o.id = p.id;

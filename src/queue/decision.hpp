@@ -59,7 +59,7 @@ struct Outcome {
   Kind kind = Kind::transient;
   bool in_doubt = false;     // this try may have had its effect although it looks like a failure
   bool was_tried = true;     // false: refused before anything was sent
-  bool doubt_ended = false;  // the other side said, right before this try, that no earlier one had its effect
+  bool doubt_ended = false;  // the other side has said what became of the earlier tries
   bool counts = true;        // against the row's budget; false during an outage that the breaker has seen
   std::optional<std::chrono::milliseconds> retry_after = {};
 };

@@ -84,7 +84,7 @@ TEST(Judge, GivingUpAfterALapsedLeaseKeepsTheCountWithinTheBudget) {
             (Verdict{RowStatus::aborted, 3, true, std::nullopt, LedgerWrite::failed}));
 }
 
-TEST(Judge, DoubtStaysUntilTheOtherSideHasSpoken) {
+TEST(Judge, DoubtStaysUntilTheOtherSideHasSaidWhatBecameOfIt) {
   EXPECT_TRUE(judge({}, {.in_doubt = true}, kPolicy, 0).in_doubt);
   EXPECT_TRUE(judge({.in_doubt = true}, {}, kPolicy, 0).in_doubt);
   EXPECT_FALSE(judge({.in_doubt = true}, {.doubt_ended = true}, kPolicy, 0).in_doubt);

@@ -58,6 +58,8 @@ class Port {
   // Turns rows whose time has come into pending ones; how many.
   virtual Task<std::size_t> promote_due(std::size_t most) = 0;
   virtual Task<Jobs> claim(std::size_t most) = 0;
+  // Whether that looks at rows which may not be taken now, any number of them.
+  [[nodiscard]] virtual bool passes_rows_over() const { return false; }
   // Rows whose lease has lapsed, but for those among `held`. Each has its attempt counted and is in doubt.
   virtual Task<Jobs> take_over(std::chrono::milliseconds lease, std::size_t most,
                                const std::vector<Ticket>& held) = 0;
@@ -107,8 +109,8 @@ class Handler {
   // Does the work of one job. Several run at a time.
   virtual Task<Ended> handle(Job& job, const Hold& hold) = 0;
   // Makes up what is to be written. May be called again with `counts` false as long as the job is not
-  // settled.
-  virtual void conclude(Job& job, bool counts) = 0;
+  // settled. True: this was its last try, and it would not have been without counting it.
+  virtual bool conclude(Job& job, bool counts) = 0;
 };
 
 }  // namespace todoke::queue

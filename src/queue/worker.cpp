@@ -12,8 +12,8 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kRetryFirst = 50ms;
 constexpr std::chrono::milliseconds kRetryMost = 2s;
-// A claim that found little although it took longer than this looked at rows that may not be sent, such as
-// those of a halted instrument. It is not repeated before ten times as long has passed.
+// A claim that found little although it took longer than this, and that passes rows over, such as those of a
+// halted instrument, is not repeated before ten times as long has passed.
 constexpr std::chrono::milliseconds kSlowClaim = 10ms;
 constexpr int kRestFactor = 9;
 constexpr std::chrono::milliseconds kRestMost = 2s;
@@ -117,17 +117,16 @@ Task<void> Worker::run() {
   set_concurrency(options_.concurrency);
   launch(claim_loop());
   launch(settle_loop());
-  // Rows are kept until the last one is settled: these two end after the others.
-  constexpr std::size_t kKeepingLoops = 2;
-  launch(heartbeat_loop());
   launch(house_loop());
+  // Rows are kept until the last one is settled: this loop ends after the others.
+  constexpr std::size_t kKeepingLoops = 1;
+  launch(heartbeat_loop());
   while (loops_ > kKeepingLoops || !stopping_) {
     ended_.reset();
     co_await ended_.wait();
   }
   draining_ended_ = true;
   heartbeat_wake_.set();
-  house_wake_.set();
   while (loops_ > 0) {
     ended_.reset();
     co_await ended_.wait();
@@ -136,12 +135,13 @@ Task<void> Worker::run() {
 
 Task<void> Worker::claim_loop() {
   Backoff backoff(kRetryFirst, kRetryMost);
+  bool is_woken = true;
   while (!stopping_) {
     wake_.reset();
     std::exception_ptr failure;
     bool more = false;
     try {
-      more = co_await claim_some();
+      more = co_await claim_some(is_woken || clock_.steady() >= poll_at_);
       backoff.reset();
     } catch (...) {
       failure = std::current_exception();
@@ -151,9 +151,12 @@ Task<void> Worker::claim_loop() {
       claim_failed_ = true;
       log::warning("worker", "rows could not be claimed, trying again", {{"error", describe(failure)}});
       co_await sleep_for(backoff.next());
-    } else if (!more && !stopping_) {
+      is_woken = true;
+    } else if (more) {
+      is_woken = true;
+    } else if (!stopping_) {
       if (claim_rest_ > 0ms) co_await sleep_for(std::exchange(claim_rest_, 0ms));
-      co_await wake_.wait_for(idle_wait());
+      is_woken = co_await wake_.wait_for(idle_wait());
     }
   }
   give_back_buffer();
@@ -182,34 +185,43 @@ Task<void> Worker::give_back_unknown() {
   claim_failed_ = false;
 }
 
-// True: there may be more for which there is room.
-Task<bool> Worker::claim_some() {
-  if (claim_failed_) co_await give_back_unknown();
+// True: there may be more.
+Task<bool> Worker::take_over_some() {
   const auto began = clock_.steady();
-  if (began >= take_over_at_ && buffer_.size() < 2 * options_.batch) {
-    take_over_at_ = began + options_.take_over_every;
-    const auto held = tickets();
-    auto lapsed = co_await port_.take_over(lease_.lease(), options_.batch, held);
-    metrics_.lease_expired.add(lapsed.size());
-    for (const auto& job : lapsed) job->leased_from = began;
-    deliver(std::move(lapsed), true);
-  }
-  if (room() == 0 || stopping_) co_return false;
+  if (began < take_over_at_ || buffer_.size() >= kTakenMost) co_return false;
+  const auto held = tickets();
+  auto lapsed = co_await port_.take_over(lease_.lease(), options_.batch, held);
+  metrics_.lease_expired.add(lapsed.size());
+  for (const auto& job : lapsed) job->leased_from = began;
+  const bool more = lapsed.size() == options_.batch;
+  if (!more) take_over_at_ = began + options_.take_over_every;
+  deliver(std::move(lapsed), true);
+  co_return more&& buffer_.size() < kTakenMost;
+}
+
+// True: there may be more for which there is room.
+Task<bool> Worker::claim_some(bool is_time) {
+  if (claim_failed_) co_await give_back_unknown();
+  const bool more_lapsed = co_await take_over_some();
+  // A probe is due by the breaker's clock.
+  if (!is_time && breaker_.state() == Breaker::State::closed) co_return more_lapsed;
+  if (room() == 0 || stopping_) co_return more_lapsed;
+  poll_at_ = clock_.steady() + options_.poll_every;
   co_await port_.promote_due(options_.batch);
   const auto asked = clock_.steady();
   const auto most = room();
-  if (most == 0 || stopping_) co_return false;
+  if (most == 0 || stopping_) co_return more_lapsed;
   auto jobs = co_await port_.claim(most);
   const auto took = clock_.steady() - asked;
   metrics_.claim_ms.observe(millis(took));
-  if (took > kSlowClaim && jobs.size() < most) {
+  if (took > kSlowClaim && jobs.size() < most && port_.passes_rows_over()) {
     claim_rest_ = std::min(kRestMost, std::chrono::ceil<std::chrono::milliseconds>(took) * kRestFactor);
   }
   metrics_.claimed.add(jobs.size());
   for (const auto& job : jobs) job->leased_from = asked;
   has_more_ = jobs.size() == most;
   deliver(std::move(jobs), false);
-  co_return has_more_&& room() > 0;
+  co_return more_lapsed || (has_more_ && room() > 0);
 }
 
 std::size_t Worker::room() {
@@ -289,6 +301,7 @@ Task<void> Worker::process(JobPtr job) {
                {{"id", job->ticket.id.value}, {"error", describe(failure)}});
     drop(job->ticket);
   }
+  decide_when_idle();
 }
 
 void Worker::conclude(const JobPtr& job, Handler::Ended ended) {
@@ -301,26 +314,47 @@ void Worker::conclude(const JobPtr& job, Handler::Ended ended) {
     if (breaker_.state() == Breaker::State::open) give_back_buffer();
   }
   const bool given_back = ended.then == Handler::Ended::Then::give_back;
-  if (!given_back) handler_.conclude(*job, counts);
-  let_go(job, given_back);
+  const bool is_last = !given_back && handler_.conclude(*job, counts);
+  if (is_last && ended.reach == Reach::unreachable) {
+    undecided_.push_back(job);
+  } else {
+    let_go(job, given_back);
+  }
+  if (ended.reach == Reach::reached) decide();
   if (breaker_.state() != Breaker::State::closed) wake_.set();
 }
 
-// Those that wait for the settle loop are concluded anew; the others are settled, and get their attempts
-// back.
+void Worker::decide() {
+  for (auto& job : std::exchange(undecided_, {})) let_go(std::move(job), false);
+}
+
+void Worker::decide_when_idle() {
+  if (in_flight_ == 0 && buffer_.empty()) decide();
+}
+
+// Those that are not settled yet are concluded anew; the others get their attempts back.
 void Worker::refund(std::map<JobId, int> refunds) {
-  for (auto& waiting : unsettled_) {
-    const auto found = refunds.find(waiting.job->ticket.id);
-    if (waiting.give_back || found == refunds.end()) continue;
-    handler_.conclude(*waiting.job, false);
+  const auto conclude_anew = [&](const JobPtr& job) {
+    const auto found = refunds.find(job->ticket.id);
+    if (found == refunds.end()) return;
+    handler_.conclude(*job, false);
     if (--found->second == 0) refunds.erase(found);
+  };
+  for (const auto& waiting : unsettled_) {
+    if (!waiting.give_back) conclude_anew(waiting.job);
   }
+  for (const auto& waiting : deferred_) {
+    if (!waiting.give_back) conclude_anew(waiting.job);
+  }
+  for (const auto& job : undecided_) conclude_anew(job);
+  decide();
   for (const auto& [id, tries] : refunds) refunds_[id] += tries;
   settle_wake_.set();
 }
 
 void Worker::give_back_buffer() {
   for (auto& job : std::exchange(buffer_, {})) let_go(std::move(job), true);
+  decide_when_idle();
 }
 
 void Worker::let_go(JobPtr job, bool give_back) {

@@ -8,7 +8,7 @@
 // a row that somebody else has locked waits alone. At stop() rows that were not begun are given back, and
 // what is under way is finished and settled.
 //
-// Bounded: rows claimed ahead (batch), rows taken over (batch a second), rows not yet settled (kUnsettledMax:
+// Bounded: rows claimed ahead (batch), rows taken over (kTakenMost), rows not yet settled (kUnsettledMax:
 // beyond it nothing is claimed), rows in one settling (kSettleMost; those that were locked, all
 // of them), rows dropped (kDroppedMax).
 #pragma once
@@ -59,6 +59,8 @@ class Worker final : public Service {
   // Room for four of the largest batches that make a statement cheaper.
   static constexpr std::size_t kUnsettledMax = 4'096;
   static constexpr std::size_t kSettleMost = 1'024;
+  // Rows of workers that vanished are taken as fast as they come until so many wait here.
+  static constexpr std::size_t kTakenMost = 2'048;
   // Beyond it claims whose answers were lost are left to their leases.
   static constexpr std::size_t kDroppedMax = 4'096;
 
@@ -94,7 +96,8 @@ class Worker final : public Service {
   void launch(Task<void> loop);
   void launch_lanes();
   Task<void> claim_loop();
-  Task<bool> claim_some();
+  Task<bool> take_over_some();
+  Task<bool> claim_some(bool is_time);
   Task<void> give_back_unknown();
   [[nodiscard]] std::vector<Ticket> tickets() const;
   [[nodiscard]] std::size_t room();
@@ -106,6 +109,8 @@ class Worker final : public Service {
   Task<void> process(JobPtr job);
   void conclude(const JobPtr& job, Handler::Ended ended);
   void refund(std::map<JobId, int> refunds);
+  void decide();
+  void decide_when_idle();
   void give_back_buffer();
   void let_go(JobPtr job, bool give_back);
   void forget(const Ticket& ticket);
@@ -140,6 +145,9 @@ class Worker final : public Service {
   std::unordered_map<std::int64_t, JobPtr> held_;  // by id: claimed and not yet let go
   std::deque<JobPtr> buffer_;                      // claimed, not begun
   std::deque<Unsettled> unsettled_;
+  // Their last try found nobody. If the breaker opens by it, it does not count: they wait until another job
+  // has reached somebody, the breaker has opened, or nothing else is under way. Fewer than open the breaker.
+  std::vector<JobPtr> undecided_;
   std::vector<Unsettled> deferred_;  // somebody else has locked their rows
   SteadyTime deferred_until_{};
   std::map<JobId, int> refunds_;
@@ -150,6 +158,7 @@ class Worker final : public Service {
   std::size_t in_flight_ = 0;
   std::vector<bool> lanes_;  // which are there
   SteadyTime take_over_at_{};
+  SteadyTime poll_at_{};
   bool claim_failed_ = false;                // rows may be ours of which we know nothing
   bool has_more_ = true;                     // the last claim got all that it asked for
   std::chrono::milliseconds claim_rest_{0};  // what a slow claim leaves to others before the next

@@ -24,8 +24,8 @@ constexpr int kBeatsInLease = 12;
 
 bool Worker::is_drained() const {
   const bool no_lanes = std::none_of(lanes_.begin(), lanes_.end(), [](bool there) { return there; });
-  return claiming_ended_ && no_lanes && in_flight_ == 0 && buffer_.empty() && unsettled_.empty() &&
-         deferred_.empty() && refunds_.empty();
+  return claiming_ended_ && no_lanes && in_flight_ == 0 && buffer_.empty() && undecided_.empty() &&
+         unsettled_.empty() && deferred_.empty() && refunds_.empty();
 }
 
 bool Worker::has_to_settle() const {

@@ -136,15 +136,17 @@ class FakeHandler : public Handler {
     if (!is_ours) co_return Ended{Ended::Then::give_back};
     co_return Ended{Ended::Then::settle, reach(job.ticket.id.value)};
   }
-  void conclude(Job& job, bool counts) override {
+  bool conclude(Job& job, bool counts) override {
     if (cant_conclude == job.ticket.id.value) throw std::runtime_error("should not happen");
     static_cast<TestJob&>(job).counted = counts;
+    return counts && last_tries.contains(job.ticket.id.value);
   }
 
   Signal go_on;
   bool waits_first = false;  // before it asks whether the job is still its own, as in a lookup
   std::int64_t throws_for = 0;
   std::int64_t cant_conclude = 0;
+  std::set<std::int64_t> last_tries;
   std::function<std::optional<Reach>(std::int64_t)> reach = [](std::int64_t) { return Reach::reached; };
   std::vector<std::int64_t> begun;
   int at_once = 0;
@@ -154,7 +156,7 @@ class FakeHandler : public Handler {
 class WorkerTest : public testing::Test {
  protected:
   void begin(WorkerOptions options = {}) {
-    options.poll_every = 5ms;
+    if (options.poll_every == WorkerOptions().poll_every) options.poll_every = 5ms;
     options.breaker.pause_first = 50ms;
     worker.emplace(io.get_executor(), options, port, handler, clock, metrics);
     asio::co_spawn(io, worker->run(), [this](const std::exception_ptr& failure) {
@@ -319,6 +321,82 @@ TEST_F(WorkerTest, RowsWhoseClaimWasNotHeardOfAreGivenBackAndClaimedAgain) {
   ASSERT_TRUE(await([this] { return port.settled.size() == 2; }));
   EXPECT_THAT(handler.begun, UnorderedElementsAre(1, 2));
   EXPECT_THAT(port.held_then, IsEmpty());
+}
+
+TEST_F(WorkerTest, ALastTryThatHelpedToOpenTheBreakerDoesNotCount) {
+  port.pending = {1, 2, 3, 4, 5};
+  handler.last_tries = {1, 2};
+  handler.reach = [](std::int64_t) { return Reach::unreachable; };
+  begin({.concurrency = 1});
+  ASSERT_TRUE(await([this] { return port.settled.size() == 5; }));
+  EXPECT_TRUE(port.uncounted.contains(1));
+  EXPECT_TRUE(port.uncounted.contains(2));
+  EXPECT_EQ(port.refunded.count(1) + port.refunded.count(2), 0U);
+}
+
+TEST_F(WorkerTest, ALastTryStandsWhenAnotherJobHasReachedSomebody) {
+  port.pending = {1, 2};
+  handler.last_tries = {1};
+  handler.reach = [](std::int64_t id) { return id == 1 ? Reach::unreachable : Reach::reached; };
+  begin({.concurrency = 1});
+  ASSERT_TRUE(await([this] { return port.settled.size() == 2; }));
+  EXPECT_THAT(port.settled, ElementsAre(2, 1));
+  EXPECT_THAT(port.uncounted, IsEmpty());
+}
+
+TEST_F(WorkerTest, ALastTryStandsWhenNothingElseIsUnderWay) {
+  port.pending = {1};
+  handler.last_tries = {1};
+  handler.reach = [](std::int64_t) { return Reach::unreachable; };
+  begin();
+  ASSERT_TRUE(await([this] { return port.settled.size() == 1; }));
+  EXPECT_THAT(port.uncounted, IsEmpty());
+}
+
+TEST_F(WorkerTest, ALastTryThatWaitsForOthersIsSettledAtTheStop) {
+  port.pending = {1, 2, 3};
+  handler.last_tries = {1};
+  handler.reach = [this](std::int64_t id) {
+    if (id == 1) worker->stop();
+    return Reach::unreachable;
+  };
+  begin({.concurrency = 1});
+  ASSERT_TRUE(await([this] { return has_ended; }));
+  EXPECT_THAT(port.settled, ElementsAre(1));
+  EXPECT_THAT(port.given_back, UnorderedElementsAre(2, 3));
+}
+
+TEST_F(WorkerTest, RowsAreKeptUntilTheLastIsSettledAlsoAfterTheStop) {
+  port.pending = {1};
+  port.locked = {1};
+  begin({.lease = 600ms});
+  ASSERT_TRUE(await([this] { return !port.batches.empty(); }));
+  worker->stop();
+  while (io.poll_one() > 0) {
+  }
+  const int beats = port.beats;
+  EXPECT_TRUE(await([this, beats] { return port.beats > beats + 2; }));
+  EXPECT_FALSE(has_ended);
+  port.locked.clear();
+  ASSERT_TRUE(await([this] { return has_ended; }));
+  EXPECT_THAT(port.settled, ElementsAre(1));
+}
+
+TEST_F(WorkerTest, AllLapsedRowsAreTakenOverWithoutWaitingForTheNextLook) {
+  for (std::int64_t id = 1; id <= 100; ++id) port.lapsed.push_back(id);
+  handler.go_on.reset();
+  begin({.concurrency = 1, .batch = 10, .take_over_every = 1h});
+  EXPECT_TRUE(await([this] { return metrics.lease_expired.value() == 100; }));
+  handler.go_on.set();
+}
+
+TEST_F(WorkerTest, ASlowPollDelaysNoTakeoverAndClaimsOnlyWhenWoken) {
+  begin({.poll_every = 1h, .take_over_every = 1ms});
+  ASSERT_TRUE(await([this] { return port.looks_for_lapsed > 5; }));
+  EXPECT_EQ(port.claims, 1);
+  port.pending = {1};
+  worker->wake();
+  EXPECT_TRUE(await([this] { return port.settled.size() == 1; }));
 }
 
 TEST_F(WorkerTest, LapsedRowsAreTakenOverAndCounted) {

@@ -2,7 +2,6 @@
 // a look every few seconds. Readers get an immutable set and never wait.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +14,7 @@
 
 #include "base/metrics.hpp"
 #include "base/service.hpp"
+#include "base/shared_value.hpp"
 #include "nostr/event.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
@@ -79,7 +79,7 @@ class TopicBook final : public Service {
   bool stop_asked_ = false;
   pg::Listener::Subscription subscription_;
   std::function<void()> on_change_;
-  std::atomic<std::shared_ptr<const TopicSet>> topics_;
+  SharedValue<TopicSet> topics_;
 };
 
 }  // namespace todoke::relay

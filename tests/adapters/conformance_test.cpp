@@ -68,6 +68,23 @@ TEST_P(AdapterConformance, AnOrderIsTakenAndItsFillsAreExact) {
   });
 }
 
+TEST_P(AdapterConformance, AnOrderThatMayNotGoIsNotSent) {
+  run_task([this]() -> Task<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto adapter = broker->adapter(executor, Behaviour::fills);
+    const auto asked = order("held-key");
+    auto request_1 = request(*adapter, asked);
+    request_1.may_go = [] { return false; };
+    const auto outcome = co_await adapter->send(request_1, soon());
+    EXPECT_TRUE(outcome.held_back);
+    EXPECT_EQ(co_await broker->executions(request_1.broker_id), 0);
+    const auto request_2 = request(*adapter, asked);
+    const auto later = co_await adapter->send(request_2, soon());
+    EXPECT_EQ(later.result.status, ExecStatus::ok);
+    EXPECT_EQ(co_await broker->executions(request_1.broker_id), 1);
+  });
+}
+
 TEST_P(AdapterConformance, ARejectionIsFinalAndLeavesNoDoubt) {
   run_task([this]() -> Task<void> {
     const auto executor = co_await asio::this_coro::executor;

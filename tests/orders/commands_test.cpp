@@ -1,4 +1,8 @@
-// `todoke orders` and the protocol's own SQL in `todoke psql`.
+// `todoke orders`, and the SQL of the protocol and of docs/orders.md in `todoke psql`.
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
 #include <fmt/format.h>
 
 #include "rig.hpp"
@@ -6,8 +10,22 @@
 namespace todoke::test {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
+
+// The SQL that docs/orders.md gives to operators.
+std::string manual_sql() {
+  std::ifstream file(TODOKE_DOCS "/orders.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const auto page = text.str();
+  const std::string opening = "```sql\n";
+  const auto begin = page.find(opening, page.find("Plain SQL works as well, in `todoke psql`"));
+  if (begin == std::string::npos) throw std::runtime_error("docs/orders.md has no SQL");
+  const auto first = begin + opening.size();
+  return page.substr(first, page.find("```", first) - first);
+}
 
 class OrderCommands : public OrdersTest {
  protected:
@@ -94,6 +112,18 @@ TEST_F(OrderCommands, AbortingAnOrderOfAnotherContentLeavesTheLedgerAlone) {
   EXPECT_EQ(actions(), "abort,abort");
 }
 
+TEST_F(OrderCommands, AnOrderThatHasFailedByItsLedgerIsNotReleased) {
+  accept("failed-key");
+  run("SET orders.actor = 'test'; UPDATE orders.idempo_ledger SET status = 'failed', http_status = 409;"
+      "UPDATE orders.outbox_orders SET status = 'sending', locked_by = 'gone', locked_at = now() - interval "
+      "'1 h';"
+      "RESET orders.actor");
+  EXPECT_THAT(refused({"release", "failed-key"}), HasSubstr("has failed by its ledger"));
+  EXPECT_EQ(of("failed-key", "status"), "sending");
+  const auto worker = node();
+  await_status("failed-key", "aborted");
+}
+
 TEST_F(OrderCommands, AnOutcomeThatTheOperatorKnowsIsRecordedAndSuccessIsFinal) {
   accept("settle-key");
   EXPECT_THAT(refused({"settle", "settle-key", "--result", "{\"status\": \"error\"}"}),
@@ -106,6 +136,33 @@ TEST_F(OrderCommands, AnOutcomeThatTheOperatorKnowsIsRecordedAndSuccessIsFinal) 
       ledger("settle-key", "concat_ws(',', status, http_status, response_payload_json ->> 'instrument')"),
       "succeeded,200,BTC-USD");
   EXPECT_THAT(refused({"settle", "settle-key", "--result", "{\"status\": \"ok\"}"}), HasSubstr("final"));
+}
+
+TEST_F(OrderCommands, AHeldOrderIsSettledByForceOnlyAndItsWorkerSettlesNothing) {
+  PaperHold broker(test_database);
+  const auto worker = node({"BROKER_TIMEOUT_MS=60000", "OUTBOX_LOCK_LEASE_SEC=90"});
+  accept("held-key");
+  broker.await_orders(1);
+  std::vector<std::string> settle{"settle", "held-key", "--result",
+                                  R"({"status": "error", "reason_code": "BROKER_REJECTED"})"};
+  EXPECT_THAT(refused(settle), HasSubstr("--force"));
+  EXPECT_EQ(of("held-key", "concat_ws(',', status, claim_no)"), "sending,1");
+  EXPECT_EQ(ledger("held-key", "status"), "accepted");
+  settle.emplace_back("--force");
+  done(settle);
+  EXPECT_EQ(of("held-key", "concat_ws(',', status, claim_no, last_error_code, locked_by)"),
+            "aborted,2,BROKER_REJECTED");
+  const auto row = of("held-key", "outbox_orders::text");
+  const auto result = ledger("held-key", "idempo_ledger::text");
+  // The broker takes the order, and the worker comes back with it.
+  broker.release();
+  await("SELECT count(*) FROM orders.sends", "1");
+  EXPECT_EQ(value("SELECT concat_ws(',', outcome, claim_no, fenced) FROM orders.sends"), "ok,1,t");
+  EXPECT_EQ(of("held-key", "outbox_orders::text"), row);
+  EXPECT_EQ(ledger("held-key", "idempo_ledger::text"), result);
+  EXPECT_EQ(actions(), "settle");
+  worker->wait_for_metric("outbox_fenced_total", 1);
+  EXPECT_EQ(worker->metric("outbox_processed_total{outcome=\"succeeded\"}"), 0);
 }
 
 TEST_F(OrderCommands, ContentIsMaskedUnlessItIsRevealedWhichIsAudited) {
@@ -250,6 +307,40 @@ TEST_F(OrderCommands, TheProtocolsSqlWorksAsWrittenInTheShell) {
             "UPDATE 1\n");
   EXPECT_EQ(of("psql-key", "concat_ws(',', status, in_doubt)"), "pending,t");
   EXPECT_EQ(value("SELECT actor LIKE 'sql:%' FROM orders.audit"), "t");
+}
+
+TEST_F(OrderCommands, TheManualsSqlRequeuesAndReleasesInTheShellAndTheOrdersAreSent) {
+  const Environment down_once{"TODOKE_BROKER_PAPER_FIRST=down", "OUTBOX_MAX_ATTEMPTS=1"};
+  auto worker = node(down_once);
+  accept("aborted-key");
+  await_status("aborted-key", "aborted");
+  worker->stop();
+  accept("lapsed-key");
+  hold("lapsed-key", "1 hour");
+
+  auto statements = manual_sql();
+  const std::string id = "4711";
+  ASSERT_THAT(statements, HasSubstr("WHERE id = " + id));
+  statements.replace(statements.find(id), id.size(), of("aborted-key", "id"));
+  const TempFolder folder;
+  const auto file = (folder.path() / "manual.sql").string();
+  std::ofstream(file) << statements;
+  const auto shell = todoke_on(test_database, {"psql", "-X", "-At", "-v", "ON_ERROR_STOP=1", "-f", file});
+  ASSERT_EQ(shell.code, 0) << shell.err;
+  EXPECT_THAT(shell.out,
+              AllOf(HasSubstr("aborted|1\n"), HasSubstr("sending|1\n"), EndsWith("\nUPDATE 1\nUPDATE 1\n")));
+  EXPECT_EQ(of("aborted-key", "concat_ws(',', status, attempts, last_error_code)"), "pending,0");
+  EXPECT_EQ(of("lapsed-key", "concat_ws(',', status, in_doubt, locked_by)"), "pending,t");
+  EXPECT_EQ(value("SELECT string_agg(action, ',' ORDER BY id) FROM orders.audit WHERE actor LIKE 'sql:%'"),
+            "update outbox_orders,update outbox_orders");
+
+  worker = node(down_once);
+  await_status("aborted-key", "succeeded");
+  await_status("lapsed-key", "succeeded");
+  EXPECT_EQ(ledger("aborted-key", "concat_ws(',', status, http_status)"), "succeeded,200");
+  EXPECT_EQ(
+      value("SELECT string_agg(broker_id || ' ' || copies, ',' ORDER BY broker_id) FROM orders.paper_book"),
+      "aborted-key 1,lapsed-key 1");
 }
 
 }  // namespace

@@ -39,6 +39,11 @@ class HttpBroker {
     const std::lock_guard lock(mutex_);
     moods_ = std::move(moods);
   }
+  // An order of somebody else under this key.
+  void execute(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    ++executed_[key];
+  }
   // Answers those that wait.
   void let_go() { waiting_.end(); }
   [[nodiscard]] std::string url(const std::string& target) const { return server_.url(target, is_secure_); }
@@ -172,6 +177,62 @@ TEST_F(HttpBrokerTest, WhereTheBrokerCantBeAskedItsWordThatItHasTheOrderSettlesI
   EXPECT_EQ(broker.executions("http-0003"), 1);
   EXPECT_EQ(broker.requests().back().headers.get("Possible-Resend"), "true");
   EXPECT_EQ(ledger("http-0003", "response_payload_json ->> 'warnings'"), R"(["WORKING"])");
+}
+
+TEST_F(HttpBrokerTest, ADuplicateOfWhatWasNeverSentIsARefusal) {
+  broker.execute("taken-key");
+  const auto running = worker();
+  accept("taken-key");
+  await_status("taken-key", "aborted");
+  EXPECT_EQ(of("taken-key", "concat_ws(',', last_error_code, in_doubt)"), "BROKER_REJECTED,f");
+  EXPECT_EQ(ledger("taken-key", "status"), "failed");
+  EXPECT_EQ(broker.requests().size(), 1U);
+}
+
+TEST_F(HttpBrokerTest, AnOrderStaysInDoubtWhenTheBrokerDoesNotKnowItYet) {
+  broker.next({Mood::broken, Mood::locked, Mood::locked});
+  const auto running = worker();
+  accept("doubt-key");
+  await_status("doubt-key", "succeeded");
+  std::string seen;
+  for (const auto& request : broker.requests()) {
+    seen += request.method == "GET" ? "asked " : request.headers.has("Possible-Resend") ? "again " : "first ";
+  }
+  EXPECT_EQ(seen, "first asked again asked again asked again ");
+  EXPECT_EQ(of("doubt-key", "concat_ws(',', attempts, in_doubt)"), "3,f");
+}
+
+TEST_F(HttpBrokerTest, ALedgerRowThatAnOperatorHasLockedHoldsUpNoClaim) {
+  broker.next({Mood::refusing});
+  const auto running = worker();
+  accept("requeued-key");
+  await_status("requeued-key", "aborted");
+  SqlSession psql(test_database.url());
+  psql.run("BEGIN; SELECT 1 FROM orders.idempo_ledger WHERE idempotency_key = 'requeued-key' FOR UPDATE");
+  run("UPDATE orders.outbox_orders SET status = 'pending', attempts = 0, next_run_at = NULL");
+  accept("free-key");
+  await_status("free-key", "succeeded");
+  EXPECT_EQ(of("requeued-key", "concat_ws(',', status, claim_no)"), "pending,1");
+  psql.run("COMMIT");
+  await_status("requeued-key", "succeeded");
+  EXPECT_EQ(value("SELECT count(*) FROM orders.audit WHERE action = 'reopen ledger'"), "1");
+}
+
+TEST_F(HttpBrokerTest, AnOrderOfADeadWorkerWaitsForItsAdapterHoweverLong) {
+  accept("dead-worker-key");
+  run("SET orders.actor = 'test'; INSERT INTO orders.workers (worker, adapter, seen_at)"
+      " VALUES ('dead', 'http', now() - interval '3 days'), ('idle', 'http', now() - interval '3 days');"
+      "UPDATE orders.outbox_orders SET status = 'sending', locked_by = 'dead', claim_no = 1,"
+      " locked_at = now() - interval '3 days'; RESET orders.actor");
+  const auto paper = node();
+  await("SELECT count(*) FROM orders.workers WHERE worker = 'idle'", "0");
+  wait_until("health", [&] {
+    return paper->health().find("wait for a worker of the adapter http") != std::string::npos;
+  });
+  EXPECT_EQ(of("dead-worker-key", "concat_ws(',', status, claim_no)"), "sending,1");
+  const auto running = worker();
+  await_status("dead-worker-key", "succeeded");
+  EXPECT_EQ(broker.executions("dead-worker-key"), 1);
 }
 
 TEST_F(HttpBrokerTest, ARowThatAnOperatorHasLockedHoldsUpNoOtherAndIsSentOnce) {

@@ -130,6 +130,23 @@ std::string OrdersTest::disagreements() {
         OR (o.status = 'aborted') <> (coalesce(l.status, '') = 'failed')))");
 }
 
+PaperHold::PaperHold(const TestDatabase& database) : session_(database.url()) {
+  session_.run("BEGIN; LOCK TABLE orders.paper_book IN SHARE MODE");
+}
+
+void PaperHold::await_orders(int count) {
+  wait_until(fmt::format("{} orders at the broker", count), [&] {
+    return session_.value(
+               "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
+               " WHERE d.datname = current_database() AND l.relation = 'orders.paper_book'::regclass"
+               " AND NOT l.granted") == std::to_string(count);
+  });
+}
+
+void PaperHold::release() {
+  session_.run("COMMIT");
+}
+
 Exit todoke_on(const TestDatabase& database, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), todoke_binary());
   return run_command(arguments, {"DATABASE_URL=" + database.url()});

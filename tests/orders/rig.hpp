@@ -65,6 +65,18 @@ class OrdersTest : public testing::Test {
   SqlSession database{test_database.url()};
 };
 
+// Keeps the paper broker from answering: orders that are sent wait at its book. Its timeout has to be long.
+class PaperHold {
+ public:
+  explicit PaperHold(const TestDatabase& database);
+  // Waits until so many orders are at the broker.
+  void await_orders(int count);
+  void release();
+
+ private:
+  SqlSession session_;
+};
+
 // A command of `todoke` on the test's database.
 Exit todoke_on(const TestDatabase& database, std::vector<std::string> arguments);
 

@@ -36,6 +36,27 @@ TEST_F(OrdersTest, ALeaseTooShortForTheTimeoutInUseIsRefusedOnSighup) {
   await_status("changed-lease-key", "succeeded");
 }
 
+TEST_F(OrdersTest, TheLongerLeaseOfAWorkerThatLivesHoldsAgainstTheShorterOfAnother) {
+  PaperHold hold(test_database);
+  const auto patient = node({"OUTBOX_LOCK_LEASE_SEC=60", "BROKER_TIMEOUT_MS=30000"});
+  accept("patient-key");
+  hold.await_orders(1);
+  run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET locked_at = now() - interval '40 s';"
+      "RESET orders.actor");
+  accept("lapsed-key");
+  await_status("lapsed-key", "sending");
+  run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET locked_at = now() - interval '2 min', "
+      "locked_by = 'gone' WHERE idempotency_key = 'lapsed-key'; RESET orders.actor");
+  // Lapsed rows are taken over in the order of their ids.
+  const auto hasty = node({"OUTBOX_LOCK_LEASE_SEC=31", "BROKER_TIMEOUT_MS=30000"});
+  await("SELECT claim_no FROM orders.outbox_orders WHERE idempotency_key = 'lapsed-key'", "2");
+  EXPECT_EQ(of("patient-key", "concat_ws(',', claim_no, in_doubt)"), "1,f");
+  hold.release();
+  await_status("patient-key", "succeeded");
+  await_status("lapsed-key", "succeeded");
+  EXPECT_EQ(value("SELECT count(*) FROM orders.sends WHERE outcome = 'LEASE_EXPIRED'"), "1");
+}
+
 TEST_F(OrdersTest, AClaimTakesAtMostABatch) {
   for (int i = 0; i < 5; ++i) accept(fmt::format("batch-key-{}", i));
   const auto worker = node({"OUTBOX_BATCH=2", "OUTBOX_CONCURRENCY=3", "TODOKE_BROKER_PAPER_LATENCY_MS=60000",

@@ -27,7 +27,7 @@ TEST_F(OrdersTest, AWorkerStoppedBeyondItsLeaseSettlesNothingWhenItGoesOn) {
   EXPECT_EQ(value("SELECT string_agg(outcome || CASE WHEN fenced THEN ' fenced' ELSE '' END, ', ' ORDER BY "
                   "written_at)"
                   " FROM orders.sends"),
-            "LEASE_EXPIRED, ok, FOUND fenced");
+            "LEASE_EXPIRED, ok, BROKER_REJECTED fenced");
   EXPECT_EQ(value("SELECT count(*) FROM orders.paper_book"), "1");
 }
 
@@ -202,6 +202,34 @@ TEST_F(OrdersTest, SighupChangesTheConcurrency) {
   EXPECT_EQ(value("SELECT count(*) > 0 FROM orders.sends a JOIN orders.sends b ON a.outbox_id < b.outbox_id"
                   " AND a.began_at < b.ended_at AND b.began_at < a.ended_at"),
             "t");
+}
+
+TEST_F(OrdersTest, SighupLowersTheConcurrencyWhileOrdersAreUnderWay) {
+  const TempFolder folder;
+  const auto file = (folder.path() / "todoke.toml").string();
+  const auto write = [&](int concurrency) {
+    std::ofstream(file) << fmt::format("[outbox]\nconcurrency = {}\n", concurrency);
+  };
+  write(6);
+  PaperHold broker(test_database);
+  for (int i = 0; i < 20; ++i) accept(fmt::format("lower-key-{:02}", i));
+  const auto worker = node({"TODOKE_CONFIG=" + file, "TODOKE_BROKER_PAPER_LATENCY_MS=20",
+                            "BROKER_TIMEOUT_MS=60000", "OUTBOX_LOCK_LEASE_SEC=90"});
+  broker.await_orders(6);
+  write(2);
+  worker->process().kill(SIGHUP);
+  worker->process().wait_for_output("settings read again");
+  const auto lowered = value("SELECT now()");
+  broker.release();
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", "20");
+  // What was under way as each of the others began, itself included.
+  EXPECT_EQ(
+      value(fmt::format(
+          "SELECT concat_ws(',', count(*), max(under_way) <= 2) FROM (SELECT count(*) AS under_way"
+          " FROM orders.sends a JOIN orders.sends b ON b.began_at <= a.began_at AND b.ended_at > a.began_at"
+          " WHERE a.began_at > '{}' GROUP BY a.outbox_id) s",
+          lowered)),
+      "14,t");
 }
 
 TEST_F(OrdersTest, SighupChangesTheLease) {

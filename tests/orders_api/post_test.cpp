@@ -215,10 +215,10 @@ TEST(OrderPost, HoldsToItsLimitsBeforeAnythingIsWritten) {
   const OrdersRig rig(Flags{{"orders.limits.qty_max", "BTC-USD=1"}, {"orders.limits.notional_max", "*=100"}});
   const auto large = rig.post("key-0001", order_body("key-0001", {{"qty", "1.1"}}));
   EXPECT_EQ(code(large), "422 LIMIT_EXCEEDED");
-  EXPECT_EQ(member(large.body, "details.field"), "limits.qty_max");
+  EXPECT_EQ(member(large.body, "details.field"), "orders.limits.qty_max");
   const auto dear = rig.post("key-0001", order_body("key-0001", {{"qty", "1"}, {"price", "100.01"}}));
   EXPECT_EQ(code(dear), "422 LIMIT_EXCEEDED");
-  EXPECT_EQ(member(dear.body, "details.field"), "limits.notional_max");
+  EXPECT_EQ(member(dear.body, "details.field"), "orders.limits.notional_max");
   EXPECT_EQ(rig.value(kCounts), "0|0");
   EXPECT_EQ(rig.post("key-0001", order_body("key-0001", {{"qty", "1"}, {"price", "100"}})).status, 201);
 }

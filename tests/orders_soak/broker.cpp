@@ -155,8 +155,8 @@ Task<net::Response> Broker::take(net::Request& request, std::string key) {
     const bool is_marked = request.headers.has("Possible-Resend");
     if (is_marked) ++entry.marked;
     if (!is_marked && entry.doubtful) ++entry.unmarked;
-    entry.doubtful =
-        mood == Mood::lost || mood == Mood::silent || mood == Mood::broken || mood == Mood::failing;
+    entry.doubtful = entry.doubtful || mood == Mood::lost || mood == Mood::silent || mood == Mood::broken ||
+                     mood == Mood::failing;
     const bool was_decided = !entry.verdict.empty();
     decide(entry, mood, request.body);
     if (mood == Mood::good || mood == Mood::lost || mood == Mood::refusing)
@@ -199,7 +199,6 @@ Task<net::Response> Broker::show(net::Request& /*request*/, std::string key) {
     if (found != book_.end()) entry = found->second;
     if (entry.verdict.empty() && mood != Mood::down && mood != Mood::failing) {
       ++book_[key].unknown;
-      book_[key].doubtful = false;
     }
   }
   co_await while_held(key);

@@ -28,7 +28,7 @@ class Broker {
     int marked = 0;          // those that say that they may be a second one
     int unmarked = 0;        // those that had to say so and did not
     int unknown = 0;         // answers to GETs that there is no such order
-    bool doubtful = false;   // the last POST got no answer, or none that says what became of it
+    bool doubtful = false;   // a POST got no answer, or none that says what became of it
     bool is_cursed = false;  // one that always fails, until its attempts are used up
     std::string verdict;     // executed, refused, or none yet
     std::string qty;         // of the copy that decided
