@@ -27,7 +27,7 @@ SELECT pg_advisory_xact_lock(128021775215470);
 --
 -- $5 (orders.serialize_by = instrument): of each instrument only the first that is open, and none of an instrument that is
 -- being sent; two index reads for each instrument with open orders, however many those are. The half that $5 leaves out is
--- not executed. Behind 200,000 rows that wait: 0.37 ms with the commit, 0.94 times of alone (bench/orders). With 100
+-- not executed. Behind 200,000 rows that wait: 0.53 ms with the commit, 1.09 times of alone (bench/orders). With 100
 -- instruments and 100,000 orders of which no statistics were taken, EXPLAIN (ANALYZE): 1 ms, in order 2 ms.
 -- name: claim
 WITH RECURSIVE heads AS (
