@@ -186,7 +186,8 @@ void SoakRun::kill_archiver() {
       "SELECT count(*) FROM orders.outbox_orders WHERE idempotency_key IN ({}) AND status IN ('succeeded', "
       "'aborted')",
       keys);
-  const auto until = Clock::now() + kReachedWithin;
+  // An outage may have opened breakers.
+  const auto until = Clock::now() + kSettledWithin;
   while (Clock::now() < until) {
     const auto count = link_.try_rows(settled);
     if (count && count->front() == std::to_string(kOrders)) break;
@@ -210,8 +211,15 @@ void SoakRun::kill_archiver() {
   });
 }
 
-// Next month's partition of the journal is gone, and a node that starts makes it anew.
+// A node that starts drops a partition of the journal that is too old, or makes next month's anew.
 void SoakRun::kill_partitioner() {
+  if (chance(random_, 50)) {
+    link_.rows(
+        "CREATE TABLE IF NOT EXISTS orders.sends_2020_01 PARTITION OF orders.sends"
+        " FOR VALUES FROM ('2020-01-01') TO ('2020-02-01')");
+    gate_.rows("BEGIN; LOCK TABLE orders.sends_2020_01 IN ACCESS SHARE MODE");
+    return kill_starting("l.relation = 'orders.sends_2020_01'::regclass");
+  }
   link_.rows(
       "DO $$ DECLARE next text := to_char((now() AT TIME ZONE 'UTC') + interval '1 month', "
       "'\"sends_\"YYYY_MM');"
@@ -219,10 +227,14 @@ void SoakRun::kill_partitioner() {
       "EXECUTE format('ALTER TABLE orders.sends DETACH PARTITION orders.%I', next);"
       "EXECUTE format('DROP TABLE orders.%I', next); END $$");
   gate_.rows("BEGIN; LOCK TABLE orders.sends IN SHARE UPDATE EXCLUSIVE MODE");
+  kill_starting("l.relation = 'orders.sends'::regclass");
+}
+
+void SoakRun::kill_starting(const std::string& lock_condition) {
   const auto index = any_node();
   nodes_->kill(index);
   nodes_->start(index);
-  const auto waiter = await_waiter("l.relation = 'orders.sends'::regclass");
+  const auto waiter = await_waiter(lock_condition);
   if (waiter) hurt(12, *waiter);
   gate_.close();
 }

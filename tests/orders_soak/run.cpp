@@ -60,6 +60,7 @@ Environment SoakRun::environment() {
       fmt::format("OUTBOX_CONCURRENCY={}", kConcurrency),
       fmt::format("OUTBOX_LOCK_LEASE_SEC={}", std::chrono::duration<double>(kLease).count()),
       fmt::format("BROKER_TIMEOUT_MS={}", kBrokerTimeout.count()),
+      "TODOKE_ORDERS_HISTORY_MONTHS=12",
   };
   can_find_ = chance(random_, 75);
   if (can_find_) made.push_back("TODOKE_ORDERS_HTTP_FIND_URL=" + broker_.url("/orders/{key}"));

@@ -92,6 +92,7 @@ class SoakRun {
   void kill_taker();
   void kill_archiver();
   void kill_partitioner();
+  void kill_starting(const std::string& lock_condition);
   std::optional<Waiter> await_waiter(const std::string& lock_condition);
   void hurt(int number, const Waiter& waiter);
 
