@@ -128,12 +128,19 @@ constexpr Property kProperties[] = {
       SELECT o::text FROM soak.orders o WHERE o.place = 'archive' AND o.key NOT IN (SELECT key FROM soak.aged)
         AND o.key NOT IN (SELECT key FROM soak.left_over))"},
     // By the database's clock: at is the beginning of the transaction, from which the delay counts. A broker
-    // that asks for a second more gets it.
+    // that asks for a second more gets it. A worker that was given attempts back while it was sending has
+    // made up its mind by what it had claimed.
     {"P13 the next try comes after the time of the table and at most a fifth of it", R"(
-      SELECT h::text FROM (SELECT *, CASE WHEN attempts <= 1 THEN {1} ELSE {2} END AS base FROM soak.history) h
+      SELECT h::text FROM (
+        SELECT *, CASE WHEN attempts <= 1 THEN {1} ELSE {2} END AS base,
+          CASE WHEN attempts + given_back <= 1 THEN {1} ELSE {2} END AS most
+        FROM soak.history h CROSS JOIN LATERAL (
+          SELECT coalesce(sum(b.old_attempts - b.attempts), 0) AS given_back FROM soak.history b
+          WHERE b.what = 'outbox' AND b.key = h.key AND b.id = h.id AND b.new_claim = h.new_claim
+            AND b.old_status = 'sending' AND b.new_status = 'sending' AND b.attempts < b.old_attempts) b) h
       WHERE what = 'outbox' AND old_status = 'sending' AND new_status = 'failed'
         AND extract(epoch FROM next_run_at - at) NOT BETWEEN base
-          AND greatest(base * 1.2, CASE WHEN error_msg LIKE '%answered 429%' THEN 1 ELSE 0 END) + 0.001
+          AND greatest(most * 1.2, CASE WHEN error_msg LIKE '%answered 429%' THEN 1 ELSE 0 END) + 0.001
       UNION ALL
       SELECT h::text FROM (SELECT *, 0 AS base FROM soak.history) h
       WHERE what = 'outbox' AND next_run_at > at
