@@ -19,13 +19,14 @@ std::filesystem::path folder_of(const std::filesystem::path& data_dir) {
   return data_dir / "instances";
 }
 
-// When a process began, in clock ticks since boot: a pid that was used again has another value.
+// When a process began, in clock ticks since boot: a pid that was used again has another value. Nothing for
+// one that has ended, also while nobody has asked for its end yet (a zombie).
 std::string start_time_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   std::getline(file, line);
   const auto name_end = line.rfind(')');
-  if (name_end == std::string::npos) return {};
+  if (name_end == std::string::npos || line.compare(name_end, 3, ") Z") == 0) return {};
   constexpr int kFieldsBeforeStartTime = 19;  // state is the first after the name, starttime the twentieth
   auto at = name_end + 2;
   for (int i = 0; i < kFieldsBeforeStartTime && at != std::string::npos; ++i) {

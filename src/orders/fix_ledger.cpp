@@ -25,6 +25,8 @@ bool is_of_fills(const std::string& text) {
 
 bool bring_up_to_date(ExecResult& result, const FixView& view, const Order& order) {
   auto fresh = result_of(view, order);
+  // It was settled by an answer of the broker whose reports never came, or by an operator.
+  if (fresh.executed_qty < result.executed_qty && !view.is_corrected) return false;
   auto warnings = result.warnings;
   std::erase_if(warnings, is_of_fills);
   warnings.insert(warnings.begin(), fresh.warnings.begin(), fresh.warnings.end());

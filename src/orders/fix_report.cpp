@@ -118,6 +118,7 @@ FixView view_of(const std::vector<Report>& reports, TimeInForce time_in_force) {
     // The answer to a status request may have any ExecID.
     if (!is_status(report) && !seen.insert(report.exec_id).second) continue;
     apply_state(view, report, time_in_force);
+    if (report.exec_type == "G" || report.exec_type == "H") view.is_corrected = true;
     if (!apply_fill(fills, report)) {
       view.is_unreadable = true;
       continue;

@@ -27,6 +27,7 @@ struct FixView {
   std::string order_ref;
   std::string reject_reason;  // OrdRejReason
   std::vector<Fill> fills;
+  bool is_corrected = false;   // a fill was corrected or busted: there may be less than before
   bool is_unreadable = false;  // a fill had no amount that could be read: its report was left out
 
   [[nodiscard]] bool is_taken() const { return state == State::working || state == State::ended; }

@@ -134,6 +134,25 @@ TEST(FixResult, WarningsFollowTheState) {
   EXPECT_EQ(rejected.reason_code, "BROKER_REJECTED");
 }
 
+TEST(FixResult, IsNotBroughtBackToWhatReportsSayOfLessThanTheBrokerHasAnswered) {
+  const auto ioc = order_of(TimeInForce::ioc);
+  const auto settled = result_of(view_of({trade("9", "2", "10", "2", "2")}, ioc.time_in_force), ioc);
+  const std::vector<fix::Report> reports{report("1", "0", "0"), trade("2", "0.5", "10", "0.5")};
+  auto result = settled;
+  EXPECT_FALSE(bring_up_to_date(result, view_of(reports, ioc.time_in_force), ioc));
+  EXPECT_EQ(result.executed_qty.text(), "2");
+  auto all = reports;
+  all.push_back(trade("3", "1.5", "10", "2", "2"));
+  EXPECT_TRUE(bring_up_to_date(result, view_of(all, ioc.time_in_force), ioc));
+  EXPECT_EQ(result.fills.size(), 2U);
+  auto busted = all;
+  busted.push_back(report("4", "H", "1"));
+  busted.back().exec_ref_id = "3";
+  busted.back().cum_qty = "0.5";
+  EXPECT_TRUE(bring_up_to_date(result, view_of(busted, ioc.time_in_force), ioc));
+  EXPECT_EQ(result.executed_qty.text(), "0.5");
+}
+
 TEST(FixResult, IsBroughtUpToDateOnlyWhereSomethingIsNew) {
   const auto gtc = order_of(TimeInForce::gtc);
   const std::vector<fix::Report> reports{report("1", "0", "0"), trade("2", "0.5", "10", "0.5")};

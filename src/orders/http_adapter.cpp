@@ -47,7 +47,7 @@ std::string url_for(std::string url, const std::string& key) {
 Expected<HttpAdapterOptions> HttpAdapterOptions::from(const Config& config, std::size_t connections) {
   HttpAdapterOptions options;
   if (config.get(keys::kHttpUrl).empty()) {
-    return refuse("orders.http.url: say where the broker of orders.adapter = http is");
+    return refuse("orders.http.url: say where the broker of broker.adapter = http is");
   }
   const auto url = net::parse_url(config.get(keys::kHttpUrl));
   if (!url) return refuse(fmt::format("orders.http.url: {}", url.error().message));

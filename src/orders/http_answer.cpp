@@ -36,6 +36,13 @@ std::string text_in(const JsonValue& document, std::string_view name, std::size_
   return text.substr(0, end);
 }
 
+// A text, or a number as it is written.
+std::string ref_in(const JsonValue& document) {
+  const auto* value = document.member("order_ref");
+  if (value != nullptr && value->is(Kind::number)) return value->text.substr(0, kRefBytesMax);
+  return text_in(document, "order_ref", kRefBytesMax);
+}
+
 // Without control characters: it goes into a column and onto a terminal.
 std::string message_in(const JsonValue& document) {
   return without_controls(text_in(document, "message", kMessageBytesMax));
@@ -70,13 +77,15 @@ std::optional<ExecResult> result_in(std::string_view body, const Order& order) {
   if (!document || !document->is(Kind::object)) return std::nullopt;
   const auto status = text_in(*document, "status", kMessageBytesMax);
   ExecResult result;
-  result.broker = {"http", text_in(*document, "order_ref", kRefBytesMax)};
-  if (status == "error") {
+  result.broker = {"http", ref_in(*document)};
+  auto fills = fills_in(*document);
+  if (!fills) return std::nullopt;
+  // A refusal with fills contradicts itself.
+  if (status == "error" && fills->empty()) {
     result.reason_code = reason::kBrokerRejected;
     return result;
   }
-  auto fills = fills_in(*document);
-  if (status != "ok" || !fills) return std::nullopt;
+  if (status != "ok") return std::nullopt;
   result.status = ExecStatus::ok;
   result.fills = std::move(*fills);
   sum_fills(result, order);
@@ -91,8 +100,8 @@ std::optional<ExecResult> result_in(std::string_view body, const Order& order) {
 std::optional<std::chrono::seconds> pause_in(const std::string& text) {
   std::int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (!text.empty() && error == std::errc() && end == text.data() + text.size()) {
-    return std::chrono::seconds(count);
+  if (!text.empty() && end == text.data() + text.size()) {
+    return error == std::errc::result_out_of_range ? kRetryAfterMost : std::chrono::seconds(count);
   }
   std::tm date{};
   const char* rest = strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
@@ -166,6 +175,8 @@ FindOutcome read_find_answer(const net::Response& response, const Order& order) 
     return outcome;
   }
   auto result = response.status == 200 ? result_in(response.body, order) : std::nullopt;
+  // "There is one already" says nothing of what became of it.
+  if (result && result->status == ExecStatus::error && says_duplicate(response)) result.reset();
   if (!result) {
     outcome.message = response.status == 200 ? "the broker's answer can't be read" : said(response);
     return outcome;

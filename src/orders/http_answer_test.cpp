@@ -63,6 +63,22 @@ TEST(HttpAnswer, ErrorInTheBodyIsARejectionWhateverTheStatus) {
   EXPECT_FALSE(outcome.duplicate);
 }
 
+TEST(HttpAnswer, AReferenceMayBeANumber) {
+  EXPECT_EQ(sent(200, R"({"status":"ok","order_ref":12345})").result.broker.order_ref, "12345");
+}
+
+TEST(HttpAnswer, ARefusalWithFillsCantBeRead) {
+  const auto outcome =
+      sent(200, R"({"status":"error","fills":[{"px":1,"qty":1,"ts":"2025-08-24T00:00:00Z"}]})");
+  EXPECT_EQ(outcome.result.reason_code, reason::kInternalError);
+  EXPECT_TRUE(outcome.in_doubt);
+}
+
+TEST(HttpAnswer, ALookupThatSaysDuplicateSaysNothing) {
+  const auto response = net::json_response(200, R"({"status":"error","reason_code":"DUPLICATE_ORDER"})");
+  EXPECT_EQ(read_find_answer(response, order_of()).answer, FindAnswer::unknown);
+}
+
 TEST(HttpAnswer, AMessageKeepsItsLanguageButNoControlCharacters) {
   const auto outcome =
       sent(200, R"({"status":"error","message":"証拠金不足\u001b[2J\u0085\u202e\u007fend"})");
@@ -111,6 +127,7 @@ TEST(HttpAnswer, RetryAfterIsKeptWithinReason) {
   };
   EXPECT_EQ(pause("7"), std::chrono::seconds(7));
   EXPECT_EQ(pause("999999"), std::chrono::hours(1));
+  EXPECT_EQ(pause("99999999999999999999"), std::chrono::hours(1));
   EXPECT_EQ(pause("-1"), std::nullopt);
   EXPECT_EQ(pause("soon"), std::nullopt);
   EXPECT_EQ(pause("Fri, 31 Dec 2199 23:59:59 GMT"), std::chrono::hours(1));

@@ -157,6 +157,24 @@ TEST_F(FixNodeTest, AnotherWorkerTakesTheSessionOfOneThatWasKilledAndGoesOnWithI
   EXPECT_THAT(value("SELECT owner FROM orders.fix_sessions"), testing::StartsWith(two->worker()));
 }
 
+TEST_F(FixNodeTest, WhatTheBrokerAnswersIsNotTakenBackByTheReportsThatCameBefore) {
+  broker.answer_orders([](const FixMessage& order) { return FixAnswer{{acknowledge(order)}, false}; });
+  broker.answer_requests(
+      [](const FixMessage& request) { return FixAnswer{{status(request, "2", "2", "10.5")}, false}; });
+  const auto patient = environment({"BROKER_TIMEOUT_MS=4000", "OUTBOX_LOCK_LEASE_SEC=6"});
+  auto one = node(patient);
+  accept("filled-unseen-1");
+  await("SELECT coalesce(sum(reports_stored), 0) FROM orders.fix_orders", "1");
+  one->process().kill(SIGKILL);
+  one->process().wait();
+  const auto two = node(patient);
+  await_status("filled-unseen-1", "succeeded");
+  await("SELECT count(*) FROM orders.fix_orders WHERE reports_stored > reports_applied", "0");
+  EXPECT_EQ(result("filled-unseen-1", "{executed_qty}"), "2");
+  EXPECT_EQ(result("filled-unseen-1", "{avg_price}"), "10.5");
+  EXPECT_EQ(broker.got("D").size(), 1U);
+}
+
 TEST_F(FixNodeTest, AStoppedOwnerThatWakesAfterItsLeaseSendsNothing) {
   // The broker keeps the stopped owner's connection until it wakes: tries of the other one fail meanwhile.
   const Environment patient{"OUTBOX_BACKOFF_SEC=[1]", "OUTBOX_MAX_ATTEMPTS=1000"};
