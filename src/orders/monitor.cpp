@@ -27,7 +27,7 @@ std::string problem_of(const pg::Row& gauges, double breaker) {
     return fmt::format("workers of different adapters share the orders of this database: {}", adapters);
   }
   if (breaker >= kBreakerProbing) {
-    return "the broker does not answer: the breaker is open, one order at a time probes it";
+    return "no order gets through to the broker: the breaker is open, one order at a time probes it";
   }
   return {};
 }
