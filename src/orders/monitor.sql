@@ -15,9 +15,10 @@ ON CONFLICT (worker) DO UPDATE SET seen_at = now(), lease_sec = $3;
 -- name: worker_gone
 DELETE FROM orders.workers WHERE worker = $1;
 
--- The age of the oldest order that could be sent now, whether a worker has found that its time has come or not, the orders in doubt (those that were aborted so, too, until they go
--- to the archive), how many workers have shown a sign of life within $1 seconds, how many halts there are, and
--- the adapters of those workers; one that orders in doubt, or those of a worker that died, need and no worker has.
+-- The age of the oldest order that could be sent now, whether a worker has found that its time has come or not; the orders in
+-- doubt (those that were aborted so, too, until they go to the archive); how many workers have shown a sign of life within $1
+-- seconds; how many halts there are; the adapters of those workers; one that orders in doubt, or those of a worker that died,
+-- need and no worker has.
 -- name: gauges
 SELECT
   coalesce(extract(epoch FROM now() - least(

@@ -20,7 +20,6 @@ inline constexpr std::size_t kIdCharactersMax = 128;
 
 Checked<Order> parse_order(std::string_view json);
 
-// 3 to 20 characters of A-Z, 0-9, dot, underscore and hyphen.
 inline constexpr std::string_view kInstrumentRule =
     "must be 3 to 20 characters of A-Z, 0-9, dot, underscore and hyphen";
 bool is_instrument(std::string_view text);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "orders/api_config.hpp"
+
 namespace todoke::orders {
 namespace {
 
@@ -25,6 +27,22 @@ std::string verdict(const Policy& policy, std::string instrument, std::string_vi
   if (!price.empty()) order.price = Decimal::parse(price).value();
   const auto refusal = policy.check(order);
   return refusal ? std::string(refusal->code) + " " + refusal->why.text() : "allowed";
+}
+
+TEST(Policy, NamesOfInstrumentsAreCheckedAtTheStart) {
+  Schema schema;
+  schema.add(api_config_keys());
+  Config config(schema);
+  config.set_flag("orders.instruments", "BTC-USD,btc");
+  std::string refusal;
+  try {
+    policy_from(config);
+  } catch (const UserError& error) {
+    refusal = error.what();
+  }
+  EXPECT_EQ(refusal,
+            "--orders.instruments: orders.instruments: 'btc' must be 3 to 20 characters of A-Z, 0-9, dot, "
+            "underscore and hyphen");
 }
 
 TEST(Policy, AllowsEverythingByDefault) {

@@ -42,7 +42,8 @@ busy AS MATERIALIZED (
   SELECT coalesce(o.instrument, '') AS instrument FROM orders.outbox_orders o WHERE o.status = 'sending' ORDER BY o.id),
 in_order AS MATERIALIZED (
   -- The empty text keeps the planner from reading the index of pending rows, all of them, instead of the one row.
-  SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due, o.idempotency_key, o.request_digest FROM heads h JOIN orders.outbox_orders o ON o.id = h.id
+  SELECT o.id, coalesce(o.next_run_at, o.created_at) AS due, o.idempotency_key, o.request_digest
+  FROM heads h JOIN orders.outbox_orders o ON o.id = h.id
   WHERE $5 AND o.status || '' = 'pending' AND coalesce(o.next_run_at, o.created_at) <= now()
     AND (o.adapter IS NULL OR o.adapter = $3) AND h.instrument <> ALL ($4::text[])
     AND NOT EXISTS (SELECT FROM busy b WHERE b.instrument = h.instrument)

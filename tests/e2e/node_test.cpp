@@ -130,6 +130,16 @@ TEST_F(Node, AKilledNodeLeavesNoOrphanAndTheNextStartHasEverything) {
   EXPECT_EQ(node.sql("select count(*) from kept"), "2");
 }
 
+TEST_F(Node, AKilledNodeThatItsParentHasNotLookedAfterIsGoneAllTheSame) {
+  TodokeUp killed(folder.path());
+  killed.wait_ready();
+  killed.process().kill(SIGKILL);
+  wait_until_none_in(folder.path());
+  TodokeUp next(folder.path());
+  next.wait_ready();
+  EXPECT_EQ(next.sql("select 1"), "1");
+}
+
 TEST_F(Node, AKilledPostmasterComesBackByItself) {
   TodokeUp node(folder.path());
   node.wait_ready();

@@ -79,6 +79,14 @@ class OrderObservability : public OrdersTest {
   }
 };
 
+TEST_F(OrderObservability, TheOldestOrderThatWaitsMayBeOneWhoseNextTryNobodyMakes) {
+  accept("waiting-key");
+  run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET status = 'failed', next_run_at = now() - "
+      "interval '1 h'; RESET orders.actor");
+  const auto idle = node({"OUTBOX_ENABLED=false"});
+  wait_until("the gauge", [&] { return idle->metric("outbox_oldest_pending_seconds") >= 3'600; });
+}
+
 TEST_F(OrderObservability, EverySeriesIsThereFromTheStart) {
   const auto worker = node();
   for (const auto* series :
