@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <unordered_map>
 #include <utility>
 
+#include "base/hash_table.hpp"
 #include "index/document_columns.hpp"
 #include "index/documents_sql.hpp"
 
@@ -33,7 +33,7 @@ void add_topics(std::vector<std::string>& topics, const std::vector<std::string_
 }
 
 Effects effects_of(const outbox::Work& work) {
-  std::unordered_map<std::string_view, Change> changes;
+  HashMap<std::string_view, Change> changes;
   for (const auto& row : work.rows) {
     if (!is_indexed(row.kind)) continue;
     auto& change = changes[row.event_id];

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "base/clock.hpp"
+#include "base/hash_table.hpp"
 #include "base/metrics.hpp"
 
 namespace todoke::net {
@@ -58,7 +58,7 @@ class RateLimiter {
   metrics::Counter& limited_;
   mutable std::mutex mutex_;
   Buckets buckets_;
-  std::unordered_map<std::string_view, Buckets::iterator> index_;  // keys live in the buckets
+  HashMap<std::string_view, Buckets::iterator> index_;  // keys live in the buckets
 };
 
 }  // namespace todoke::net

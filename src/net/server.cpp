@@ -1,11 +1,11 @@
 #include "net/server.hpp"
 
 #include <array>
-#include <unordered_set>
 
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
+#include "base/hash_table.hpp"
 #include "base/log.hpp"
 #include "net/connection.hpp"
 #include "net/listener.hpp"
@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kStragglerComplaintInterval(5);
 struct Lane {
   explicit Lane(Executor e) : executor(std::move(e)) {}
   const Executor executor;
-  std::unordered_set<std::shared_ptr<Connection>> connections;
+  HashSet<std::shared_ptr<Connection>> connections;
 };
 
 // What runs on the workers. Everything but the reading of the counts happens on the server's executor: a

@@ -1,13 +1,15 @@
 // The fixed-size values of Nostr: event ids, public keys, signatures; and the log's sequence number. A value
 // of these types is well-formed by construction: text becomes one only if it is lower-case hex of the right
 // length. The byte order of the values is the order of their hex.
+//
+// Whoever sends an id or a key has chosen its bytes: std::hash is left undefined, HashSet and HashMap
+// (base/hash_table.hpp) take them.
 #pragma once
 
 #include <array>
 #include <compare>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,17 +60,6 @@ using EventId = FixedBytes<struct EventIdTag, 32>;
 using Pubkey = FixedBytes<struct PubkeyTag, 32>;
 using Signature = FixedBytes<struct SignatureTag, 64>;
 
-// Ids and keys are hashes themselves, but chosen by whoever sent them: a table that must stand up to that
-// seeds its own hash.
-struct FixedBytesHash {
-  template <class Tag, std::size_t Size>
-  std::size_t operator()(const FixedBytes<Tag, Size>& value) const noexcept {
-    std::size_t word = 0;
-    std::memcpy(&word, value.bytes().data(), sizeof word);
-    return word;
-  }
-};
-
 // A position in the log.
 struct Seq {
   std::int64_t value = 0;
@@ -76,14 +67,3 @@ struct Seq {
 };
 
 }  // namespace todoke::nostr
-
-template <>
-struct std::hash<todoke::nostr::EventId> : todoke::nostr::FixedBytesHash {};
-template <>
-struct std::hash<todoke::nostr::Pubkey> : todoke::nostr::FixedBytesHash {};
-template <>
-struct std::hash<todoke::nostr::Seq> {
-  std::size_t operator()(const todoke::nostr::Seq& seq) const noexcept {
-    return std::hash<std::int64_t>{}(seq.value);
-  }
-};

@@ -1,10 +1,12 @@
 #include "nostr/ids.hpp"
 
+#include <algorithm>
 #include <set>
-#include <unordered_set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/hash_table.hpp"
 #include "nostr/texts.hpp"
 
 namespace todoke::nostr {
@@ -46,11 +48,21 @@ TEST(Ids, CompareAsTheirHexDoes) {
 }
 
 TEST(Ids, CanBeKeysOfHashTables) {
-  const std::unordered_set<EventId> ids = {*EventId::from_hex(std::string(64, '1')),
-                                           *EventId::from_hex(std::string(64, '1')),
-                                           *EventId::from_hex(std::string(64, '2'))};
+  const HashSet<EventId> ids = {*EventId::from_hex(std::string(64, '1')),
+                                *EventId::from_hex(std::string(64, '1')),
+                                *EventId::from_hex(std::string(64, '2'))};
   EXPECT_EQ(ids.size(), 2U);
   EXPECT_LT(Seq{1}, Seq{2});
+}
+
+// What forty deletions with 890 targets each can hold.
+TEST(Ids, ThatShareTheirFirstDigitsAreSpreadOverTheBuckets) {
+  HashSet<EventId> ids;
+  for (int i = 0; i < 35'600; ++i) ids.insert(*EventId::from_hex(fmt::format("{:016x}{:048x}", 7, i)));
+  std::size_t largest = 0;
+  for (std::size_t i = 0; i < ids.bucket_count(); ++i) largest = std::max(largest, ids.bucket_size(i));
+  // With a random hash a bucket of 16 comes once in 10^9 tables.
+  EXPECT_LT(largest, 16U);
 }
 
 TEST(Texts, HaveAPrefixOfTheProtocolAndAreAllDifferent) {

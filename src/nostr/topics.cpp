@@ -9,6 +9,7 @@
 #include <unicode/unistr.h>
 
 #include "base/bytes.hpp"
+#include "base/hash_table.hpp"
 
 namespace todoke::nostr {
 namespace {
@@ -71,12 +72,11 @@ TopicId TopicId::global() {
 std::vector<TopicId> topics_of(const Event& event, std::span<const std::string> reserved) {
   std::vector<TopicId> topics;
   if (!event.may_have_tag('t')) return topics;
+  HashSet<std::string_view> seen;
   for (const auto tag : event.tags()) {
     if (tag.name() != "t") continue;
     auto topic = TopicId::from(tag.value(), reserved);
-    if (topic && std::find(topics.begin(), topics.end(), *topic) == topics.end()) {
-      topics.push_back(std::move(*topic));
-    }
+    if (topic && seen.insert(tag.value()).second) topics.push_back(std::move(*topic));
   }
   return topics;
 }

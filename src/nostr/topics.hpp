@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -64,10 +63,3 @@ Hash32 gossip_topic_id(const TopicId& topic);
 Hash32 blake3(std::span<const std::uint8_t> bytes);
 
 }  // namespace todoke::nostr
-
-template <>
-struct std::hash<todoke::nostr::TopicId> {
-  std::size_t operator()(const todoke::nostr::TopicId& topic) const noexcept {
-    return std::hash<std::string>{}(topic.text());
-  }
-};

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include <boost/asio/this_coro.hpp>
@@ -219,7 +217,7 @@ Task<void> Intake::take_once(Tickets& part, Deadline deadline) {
   commit_seconds_.observe(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   batch_orders_.observe(static_cast<double>(part.size()));
 
-  std::unordered_set<std::string> taken;
+  HashSet<std::string> taken;
   for (const auto& row : results[0]) taken.insert(row.get<std::string>(0));
   tell_taken(part, taken);
   if (!taken.empty()) co_await wake_workers();
@@ -233,7 +231,7 @@ std::vector<std::size_t> Intake::firsts(const Tickets& part) {
   return first_of_key(offers);
 }
 
-void Intake::tell_taken(Tickets& part, const std::unordered_set<std::string>& taken) {
+void Intake::tell_taken(Tickets& part, const HashSet<std::string>& taken) {
   const auto first = firsts(part);
   Tickets rest;
   for (std::size_t i = 0; i < part.size(); ++i) {
@@ -256,7 +254,7 @@ Task<void> Intake::tell_known(Tickets& part, Deadline deadline) {
   pg::Params seen(keys);
   co_await connection_->query(sql::kMarkSeen, std::move(seen), deadline);
   auto states = co_await read_states(*connection_, keys, deadline);
-  std::unordered_map<std::string, OrderState> known;
+  HashMap<std::string, OrderState> known;
   for (auto& state : states) known.emplace(state.idempotency_key, std::move(state));
   for (std::size_t i = 0; i < part.size(); ++i) {
     const auto& leader = *part[first[i]];

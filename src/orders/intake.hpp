@@ -15,10 +15,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/hash_table.hpp"
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "orders/intake_plan.hpp"
@@ -61,7 +61,7 @@ class Intake final : public Service {
   // Tells all of the part, or throws; those who were told have left the part then.
   Task<void> take_once(Tickets& part, Deadline deadline);
   static std::vector<std::size_t> firsts(const Tickets& part);
-  static void tell_taken(Tickets& part, const std::unordered_set<std::string>& taken);
+  static void tell_taken(Tickets& part, const HashSet<std::string>& taken);
   Task<void> tell_known(Tickets& part, Deadline deadline);
   Task<void> wake_workers();
   // Whether to try again; those whose patience is over are told and leave the part.

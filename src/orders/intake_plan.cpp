@@ -1,11 +1,11 @@
 #include "orders/intake_plan.hpp"
 
-#include <unordered_map>
+#include "base/hash_table.hpp"
 
 namespace todoke::orders {
 
 std::vector<std::size_t> first_of_key(std::span<const Offer* const> offers) {
-  std::unordered_map<std::string_view, std::size_t> seen;
+  HashMap<std::string_view, std::size_t> seen;
   std::vector<std::size_t> first(offers.size());
   for (std::size_t i = 0; i < offers.size(); ++i)
     first[i] = seen.try_emplace(offers[i]->key, i).first->second;

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/hash_table.hpp"
 #include "outbox/audit_sql.hpp"
 
 namespace todoke::outbox {
@@ -86,7 +86,7 @@ Task<ConsumerAudit> audit_consumer(pg::Connection& connection, std::string name,
 }
 
 // What operators have removed, by event: the seq of the last delete.
-using Removals = std::unordered_map<std::string, std::int64_t>;
+using Removals = HashMap<std::string, std::int64_t>;
 
 // The log has no index for events: it is read once for all of them. About 150 bytes of memory for each.
 Task<Removals> read_removals(pg::Connection& connection) {

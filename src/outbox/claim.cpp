@@ -1,8 +1,8 @@
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/hash_table.hpp"
 #include "outbox/consumer.hpp"
 #include "outbox/outbox_sql.hpp"
 
@@ -22,7 +22,7 @@ Task<std::vector<LogRow>> claim(Work work, Once once) {
   pg::Params params(work.consumer, ids, topics, ops, seqs);
   const auto fresh = co_await work.connection.query(sql::kClaimEffects, std::move(params), work.deadline);
   std::vector<LogRow> claimed;
-  std::unordered_map<std::string, int> keys;
+  HashMap<std::string, int> keys;
   for (const auto& row : fresh) {
     keys[fmt::format("{} {} {}", row.get<std::string_view>(0), row.get<std::string_view>(1),
                      row.get<std::string_view>(2))] = 1;

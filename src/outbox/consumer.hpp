@@ -10,10 +10,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/hash_table.hpp"
 #include "outbox/log_row.hpp"
 #include "pg/connection.hpp"
 #include "pg/pool.hpp"
@@ -40,7 +40,7 @@ struct Work {
   std::span<const LogRow> rows;
   // The events of the upserts, by id, for consumers that want them. Rows whose event has been purged are not
   // among `rows`.
-  const std::unordered_map<std::string, LoggedEvent>& events;
+  const HashMap<std::string, LoggedEvent>& events;
   Deadline deadline;
 };
 

@@ -321,7 +321,7 @@ Task<void> Runner::apply(Held& held, std::vector<LogRow> rows) {
 // The effects of rows whose events are still there; gives the number of the others.
 Task<std::int64_t> Runner::apply_effects(pg::Connection& connection, std::span<const LogRow> rows,
                                          Deadline deadline) {
-  std::unordered_map<std::string, LoggedEvent> events;
+  HashMap<std::string, LoggedEvent> events;
   std::vector<LogRow> present;
   auto wanted = rows;
   if (consumer_->wants_events()) {
@@ -351,9 +351,8 @@ Task<void> Runner::apply_once(Held& held, std::span<const LogRow> rows) {
   purged_.add(static_cast<std::uint64_t>(purged));
 }
 
-Task<std::unordered_map<std::string, LoggedEvent>> Runner::load_events(pg::Connection& connection,
-                                                                       std::span<const LogRow> rows,
-                                                                       Deadline deadline) {
+Task<HashMap<std::string, LoggedEvent>> Runner::load_events(pg::Connection& connection,
+                                                            std::span<const LogRow> rows, Deadline deadline) {
   std::vector<std::string_view> ids;
   std::vector<SystemTime> times;
   for (const auto& row : rows) {
@@ -361,7 +360,7 @@ Task<std::unordered_map<std::string, LoggedEvent>> Runner::load_events(pg::Conne
     ids.push_back(row.event_id);
     times.push_back(row.ingested_at);
   }
-  std::unordered_map<std::string, LoggedEvent> events;
+  HashMap<std::string, LoggedEvent> events;
   if (ids.empty()) co_return events;
   pg::Params params(ids, times);
   const auto found = co_await connection.query(sql::kEventsOfRows, std::move(params), deadline);

@@ -16,10 +16,10 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/backoff.hpp"
+#include "base/hash_table.hpp"
 #include "base/service.hpp"
 #include "outbox/consumer.hpp"
 #include "outbox/log_signal.hpp"
@@ -87,9 +87,8 @@ class Runner final : public Service {
                                    Deadline deadline);
   Task<void> retry_letter(const Held& held, const pg::Result& letter);
   Task<void> apply_letter(const Held& held, const pg::Result& letter);
-  Task<std::unordered_map<std::string, LoggedEvent>> load_events(pg::Connection& connection,
-                                                                 std::span<const LogRow> rows,
-                                                                 Deadline deadline);
+  Task<HashMap<std::string, LoggedEvent>> load_events(pg::Connection& connection,
+                                                      std::span<const LogRow> rows, Deadline deadline);
   Task<void> advance(pg::Connection& connection, Held& held, std::span<const LogRow> rows,
                      std::int64_t purged, Deadline deadline);
   Task<void> bury(Held& held, const LogRow& row, std::string error);

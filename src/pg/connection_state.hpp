@@ -13,11 +13,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include <libpq-fe.h>
 
+#include "base/hash_table.hpp"
 #include "pg/connection.hpp"
 #include "pg/error.hpp"
 #include "pg/socket.hpp"
@@ -73,7 +73,7 @@ struct Connection::State {
   metrics::Histogram* query_seconds = nullptr;
 
   // The server's names of prepared statements, by their text and the types of their parameters.
-  std::unordered_map<std::string, std::string> prepared;
+  HashMap<std::string, std::string> prepared;
   std::size_t prepared_count = 0;
   // A prepared statement has gone stale: the pool closes the connection.
   bool retired = false;

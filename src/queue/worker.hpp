@@ -20,11 +20,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/backoff.hpp"
 #include "base/clock.hpp"
+#include "base/hash_table.hpp"
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "queue/lease_clock.hpp"
@@ -142,8 +142,8 @@ class Worker final : public Service {
   Breaker breaker_;
   Breaker::State breaker_shown_ = Breaker::State::closed;
 
-  std::unordered_map<std::int64_t, JobPtr> held_;  // by id: claimed and not yet let go
-  std::deque<JobPtr> buffer_;                      // claimed, not begun
+  HashMap<std::int64_t, JobPtr> held_;  // by id: claimed and not yet let go
+  std::deque<JobPtr> buffer_;           // claimed, not begun
   std::deque<Unsettled> unsettled_;
   // Their last try found nobody. If the breaker opens by it, it does not count: they wait until another job
   // has reached somebody, the breaker has opened, or nothing else is under way. Fewer than open the breaker.

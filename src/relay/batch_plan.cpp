@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
+
+#include "base/hash_table.hpp"
 
 namespace todoke::relay {
 namespace {
@@ -37,9 +37,9 @@ class Touched {
     return fresh;
   }
 
-  std::unordered_set<nostr::EventId> ids_;
-  std::unordered_set<std::string> keys_;
-  std::unordered_map<nostr::Pubkey, std::uint8_t> authors_;
+  HashSet<nostr::EventId> ids_;
+  HashSet<std::string> keys_;
+  HashMap<nostr::Pubkey, std::uint8_t> authors_;
 };
 
 }  // namespace

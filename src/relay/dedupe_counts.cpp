@@ -33,7 +33,7 @@ void DedupeCounts::add(const nostr::EventId& id, std::int64_t count, SystemTime 
 }
 
 DedupeCounts::Counted DedupeCounts::take() {
-  std::unordered_map<nostr::EventId, Hits> taken;
+  HashMap<nostr::EventId, Hits> taken;
   {
     const std::lock_guard lock(mutex_);
     taken.swap(hits_);

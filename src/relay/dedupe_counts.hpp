@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "base/async.hpp"
+#include "base/hash_table.hpp"
 #include "base/metrics.hpp"
 #include "nostr/ids.hpp"
 #include "pg/params.hpp"
@@ -47,7 +47,7 @@ class DedupeCounts {
   const std::size_t ids_max_;
   metrics::Counter& dropped_;  // todoke_dedupe_counts_dropped_total
   std::mutex mutex_;
-  std::unordered_map<nostr::EventId, Hits> hits_;
+  HashMap<nostr::EventId, Hits> hits_;
 };
 
 }  // namespace todoke::relay

@@ -336,7 +336,7 @@ void Hub::dispatch(const LiveEventPtr& live, Frames& frames) {
   const auto now = seconds_of(clock_.now());
   if (is_over(*live, now)) return;
   // Clients choose their ids from few words: most frames serve several.
-  std::unordered_map<std::string_view, net::FramePtr> by_sub;
+  HashMap<std::string_view, net::FramePtr> by_sub;
   std::vector<std::pair<Peer*, std::string>> overflowed;
   const bool is_ephemeral = live->seq.value == 0;
   index_.each_match(*live->event, [&](Subscription& subscription) {

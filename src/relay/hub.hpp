@@ -19,10 +19,9 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "base/hash_table.hpp"
 #include "base/service.hpp"
 #include "net/websocket.hpp"
 #include "nostr/wire.hpp"
@@ -99,7 +98,7 @@ class Hub final : public Service {
     Appended log;
     std::vector<LiveEventPtr> stored;
   };
-  using Frames = std::unordered_map<Subscriber*, std::vector<net::FramePtr>>;
+  using Frames = HashMap<Subscriber*, std::vector<net::FramePtr>>;
 
   Peer& peer_of(const SubscriberPtr& subscriber);
   Peer* find_peer(const Subscriber& subscriber);
@@ -141,8 +140,8 @@ class Hub final : public Service {
   RelayMetrics& metrics_;
   RecentCache cache_;
   SubscriptionIndex<Subscription> index_;
-  std::unordered_map<const Subscriber*, std::unique_ptr<Peer>> peers_;
-  std::unordered_set<Subscription*> reading_;
+  HashMap<const Subscriber*, std::unique_ptr<Peer>> peers_;
+  HashSet<Subscription*> reading_;
 
   nostr::Seq head_;
   std::unique_ptr<pg::Connection> connection_;

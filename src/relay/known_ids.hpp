@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <mutex>
-#include <unordered_set>
 
+#include "base/hash_table.hpp"
 #include "nostr/ids.hpp"
 
 namespace todoke::relay {
@@ -46,8 +46,8 @@ class KnownIds {
  private:
   const std::size_t generation_max_;
   mutable std::mutex mutex_;
-  std::unordered_set<nostr::EventId> newer_;
-  std::unordered_set<nostr::EventId> older_;
+  HashSet<nostr::EventId> newer_;
+  HashSet<nostr::EventId> older_;
 };
 
 }  // namespace todoke::relay

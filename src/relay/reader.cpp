@@ -5,10 +5,9 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
+#include "base/hash_table.hpp"
 #include "relay/event_rows.hpp"
 #include "relay/query_sql.hpp"
 #include "relay/read_plan.hpp"
@@ -117,7 +116,7 @@ class FilterRead {
   }
 
   // Adds the ids of all that pass.
-  Task<void> all(std::unordered_set<nostr::EventId>& ids, Deadline deadline) {
+  Task<void> all(HashSet<nostr::EventId>& ids, Deadline deadline) {
     std::vector<LiveEventPtr> found;
     if (is_by_ids()) {
       co_await by_ids(filter_.ids->values().size(), found, deadline);
@@ -135,7 +134,7 @@ class FilterRead {
   Task<bool> ranked(const Hexes& ids, std::size_t limit, std::vector<LiveEventPtr>& found,
                     Deadline deadline) {
     const auto rows = co_await connection_.query(sql::kEventsById, {ids}, deadline);
-    std::unordered_map<std::string, LiveEventPtr> events;
+    HashMap<std::string, LiveEventPtr> events;
     for (const auto& row : rows) events.emplace(row.get<std::string>(0), read_event(row));
     const auto first = found.size();
     for (const auto& id : ids) {
@@ -209,7 +208,7 @@ class FilterRead {
     if (ids.empty()) co_return;
     pg::Params params(ids, times, lifetimes);
     const auto rows = co_await connection_.query(sql::kEventsOf, std::move(params), deadline);
-    std::unordered_map<std::string_view, LiveEventPtr> events;
+    HashMap<std::string_view, LiveEventPtr> events;
     for (const auto& row : rows) events.emplace(row.get<std::string_view>(0), read_event(row));
     for (const auto& id : ids) {
       if (const auto event = events.find(id); event != events.end()) take(event->second, found);
@@ -238,7 +237,7 @@ class FilterRead {
   Viewer viewer_;
   std::chrono::sys_seconds now_;
   nostr::Seq head_;
-  std::unordered_set<std::string> seen_;  // an event can have several links
+  HashSet<std::string> seen_;  // an event can have several links
 };
 
 std::chrono::sys_seconds seconds_of(SystemTime time) {
@@ -257,7 +256,7 @@ void keep_each_once(std::vector<LiveEventPtr>& events) {
 
 // The same where they are not sorted.
 void keep_first_of_each(std::vector<LiveEventPtr>& events) {
-  std::unordered_set<nostr::EventId> seen;
+  HashSet<nostr::EventId> seen;
   std::erase_if(events, [&](const auto& live) { return !seen.insert(live->event->id()).second; });
 }
 
@@ -379,7 +378,7 @@ Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer vie
   }
   const auto head = co_await head_of(*lease, deadline);
   const auto now = seconds_of(clock_.now());
-  std::unordered_set<nostr::EventId> ids;
+  HashSet<nostr::EventId> ids;
   for (const auto& filter : filters) {
     auto plan = plan_read(filter, policy_);
     if (plan.ways.empty()) continue;

@@ -154,7 +154,7 @@ void RecentCache::clear() {
   bytes_ = 0;
 }
 
-void RecentCache::drop(std::unordered_map<std::string, Window>::iterator window) {
+void RecentCache::drop(HashMap<std::string, Window>::iterator window) {
   bytes_ -= window->second.bytes;
   by_use_.erase(window->second.used);
   windows_.erase(window);

@@ -11,10 +11,9 @@
 #include <list>
 #include <optional>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "base/hash_table.hpp"
 #include "nostr/filter.hpp"
 #include "relay/reader.hpp"
 #include "relay/store.hpp"
@@ -61,20 +60,20 @@ class RecentCache {
     std::vector<LiveEventPtr> events;  // oldest first
     bool complete = false;             // nothing older exists
     bool filled = false;
-    std::uint64_t number = 0;                 // of its begin_fill
-    std::vector<LiveEventPtr> came;           // while it was being filled
-    std::unordered_set<nostr::EventId> went;  // likewise
+    std::uint64_t number = 0;        // of its begin_fill
+    std::vector<LiveEventPtr> came;  // while it was being filled
+    HashSet<nostr::EventId> went;    // likewise
     std::list<std::string>::iterator used;
     std::size_t bytes = 0;
   };
 
   void insert(Window& window, LiveEventPtr live);
   void trim(Window& window);
-  void drop(std::unordered_map<std::string, Window>::iterator window);
+  void drop(HashMap<std::string, Window>::iterator window);
   void make_room();
 
   CacheLimits limits_;
-  std::unordered_map<std::string, Window> windows_;
+  HashMap<std::string, Window> windows_;
   std::list<std::string> by_use_;  // the most recently used first
   std::size_t bytes_ = 0;
   std::uint64_t fills_ = 0;

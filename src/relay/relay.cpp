@@ -2,7 +2,6 @@
 
 #include <mutex>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include "base/log.hpp"

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "base/hash_table.hpp"
 #include "nostr/tag_keys.hpp"
 #include "relay/store_sql.hpp"
 
@@ -52,11 +53,6 @@ bool has_nul(const nostr::Event& event) {
     }
   }
   return false;
-}
-
-bool is_linked(const Incoming& incoming, const nostr::TagKey& key) {
-  return key.letter == 't' &&
-         std::find(incoming.topics.begin(), incoming.topics.end(), key.value) != incoming.topics.end();
 }
 
 // The parameters of store_events: one array for each column.
@@ -112,8 +108,9 @@ class Columns {
 
  private:
   void add_tags(const Incoming& incoming, std::string_view lifetime) {
+    const HashSet<std::string_view> linked(incoming.topics.begin(), incoming.topics.end());
     for (auto& key : nostr::tag_keys_of(*incoming.event)) {
-      if (is_linked(incoming, key)) continue;
+      if (key.letter == 't' && linked.contains(key.value)) continue;
       tag_ords_.push_back(static_cast<std::int32_t>(ids_.size()));
       tag_names_.emplace_back(1, key.letter);
       tag_values_.push_back(std::move(key.value));

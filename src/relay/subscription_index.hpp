@@ -7,9 +7,9 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/hash_table.hpp"
 #include "nostr/event.hpp"
 #include "nostr/filter.hpp"
 
@@ -70,7 +70,7 @@ class SubscriptionIndex {
     T* subscription;
     const nostr::Filter* filter;
   };
-  std::unordered_map<std::string, std::vector<Entry>> buckets_;
+  HashMap<std::string, std::vector<Entry>> buckets_;
   std::vector<T*> found_;
 };
 

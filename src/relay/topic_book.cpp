@@ -16,16 +16,16 @@ constexpr std::chrono::seconds kLoadMax(10);
 
 bool TopicSet::is_enabled(std::string_view topic) const {
   if (settings_->accept_any) return nostr::is_topic_id(topic, settings_->reserved);
-  return enabled_.contains(std::string(topic));
+  return enabled_.contains(topic);
 }
 
 bool TopicSet::is_kept_longer(std::string_view topic) const {
-  const auto found = enabled_.find(std::string(topic));
+  const auto found = enabled_.find(topic);
   return found != enabled_.end() && found->second.kept_longer;
 }
 
 bool TopicSet::is_low_priority(std::string_view topic) const {
-  const auto found = enabled_.find(std::string(topic));
+  const auto found = enabled_.find(topic);
   return found != enabled_.end() && found->second.low_priority;
 }
 

@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/hash_table.hpp"
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "base/shared_value.hpp"
@@ -36,7 +36,7 @@ class TopicSet {
     bool low_priority = false;
     friend bool operator==(const Topic&, const Topic&) = default;
   };
-  using Topics = std::unordered_map<std::string, Topic>;
+  using Topics = HashMap<std::string, Topic>;
 
   TopicSet(const TopicSettings& settings, Topics enabled)
       : settings_(&settings), enabled_(std::move(enabled)) {}

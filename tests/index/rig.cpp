@@ -1,10 +1,9 @@
 #include "index/rig.hpp"
 
-#include <unordered_map>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/hash_table.hpp"
 #include "outbox/log_row.hpp"
 #include "pg/transaction.hpp"
 
@@ -43,15 +42,15 @@ std::string array_of(const std::vector<std::string>& values) {
   return fmt::format("ARRAY[{}]::text[]", fmt::join(all, ", "));
 }
 
-Task<std::unordered_map<std::string, outbox::LoggedEvent>> load_events(
-    pg::Connection& connection, const std::vector<outbox::LogRow>& rows) {
+Task<HashMap<std::string, outbox::LoggedEvent>> load_events(pg::Connection& connection,
+                                                            const std::vector<outbox::LogRow>& rows) {
   std::vector<std::string> ids;
   for (const auto& row : rows) {
     if (row.op == outbox::Op::upsert) ids.push_back(row.event_id);
   }
   pg::Params params(ids);
   const auto found = co_await connection.query(kReadEvents, std::move(params), soon());
-  std::unordered_map<std::string, outbox::LoggedEvent> events;
+  HashMap<std::string, outbox::LoggedEvent> events;
   for (const auto& row : found) {
     auto& event = events[row.get<std::string>(0)];
     event.pubkey = row.get<std::string>(1);
