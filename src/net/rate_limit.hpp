@@ -18,7 +18,7 @@ namespace todoke::net {
 
 struct Rate {
   double per_second = 1;
-  double burst = 1;  // tokens in a full bucket; what costs more is never allowed
+  double burst = 1;  // tokens in a full bucket
 };
 
 class RateLimiter {
@@ -34,7 +34,8 @@ class RateLimiter {
     bool allowed = true;
     std::chrono::milliseconds retry_after{0};  // when refused: how long until it would be allowed
   };
-  // Takes `cost` tokens from the bucket of `key`, or none when there are not enough.
+  // Takes `cost` tokens from the bucket of `key`, or none when there are not enough. What costs more than a
+  // full bucket holds takes a full one.
   Verdict take(std::string_view key, double cost = 1);
 
   [[nodiscard]] std::size_t keys() const;

@@ -38,8 +38,19 @@ TEST_F(RateLimit, BucketFillsNoFurtherThanTheBurst) {
   clock.advance(1h);
   EXPECT_TRUE(l.take("a", 2).allowed);
   clock.advance(1h);
-  EXPECT_FALSE(l.take("a", 3).allowed);
-  EXPECT_TRUE(l.take("a", 2).allowed) << "a refusal takes nothing";
+  EXPECT_TRUE(l.take("a", 1).allowed);
+  EXPECT_FALSE(l.take("a", 2).allowed);
+  EXPECT_TRUE(l.take("a", 1).allowed) << "a refusal takes nothing";
+}
+
+TEST_F(RateLimit, WhatCostsMoreThanAFullBucketTakesAFullOne) {
+  auto l = limiter({.per_second = 1, .burst = 3});
+  EXPECT_TRUE(l.take("a", 100).allowed);
+  EXPECT_FALSE(l.take("a").allowed);
+  clock.advance(2s);
+  const auto refused = l.take("a", 100);
+  EXPECT_FALSE(refused.allowed);
+  EXPECT_EQ(refused.retry_after, 1s);
 }
 
 TEST_F(RateLimit, KeysHaveBucketsOfTheirOwn) {

@@ -14,7 +14,7 @@ using Answer = MessageRefusal::Answer;
 using Parsed = tl::expected<ClientMessage, MessageRefusal>;
 
 Parsed refused(Answer answer, Reason reason, std::string subject = {}) {
-  return tl::unexpected(MessageRefusal{answer, reason, std::move(subject)});
+  return tl::unexpected(MessageRefusal{answer, reason, std::move(subject), Verb::unknown});
 }
 
 std::size_t count_characters(std::string_view text) {
@@ -62,15 +62,20 @@ class Reading {
     if (!elements_.next()) return refused(Answer::notice, Reason::missing_element);
     const auto verb = read_string(elements_.value());
     if (!verb) return refused(Answer::notice, Reason::unknown_verb);
-    if (verb->text == "EVENT") return read_event<EventMessage>();
-    if (verb->text == "REQ") return read_query<ReqMessage>();
-    if (verb->text == "CLOSE") return read_close();
-    if (verb->text == "COUNT") return read_query<CountMessage>();
-    if (verb->text == "AUTH") return read_event<AuthMessage>();
+    if (verb->text == "EVENT") return named(Verb::event, read_event<EventMessage>());
+    if (verb->text == "REQ") return named(Verb::req, read_query<ReqMessage>());
+    if (verb->text == "CLOSE") return named(Verb::close, read_close());
+    if (verb->text == "COUNT") return named(Verb::count, read_query<CountMessage>());
+    if (verb->text == "AUTH") return named(Verb::auth, read_event<AuthMessage>());
     return refused(Answer::notice, Reason::unknown_verb);
   }
 
  private:
+  static Parsed named(Verb verb, Parsed parsed) {
+    if (!parsed) parsed.error().verb = verb;
+    return parsed;
+  }
+
   template <class Message>
   Parsed read_event() {
     od::object object;

@@ -55,11 +55,14 @@ struct CloseMessage {
 };
 using ClientMessage = std::variant<EventMessage, ReqMessage, CloseMessage, CountMessage, AuthMessage>;
 
+enum class Verb : std::uint8_t { unknown, event, req, close, count, auth };
+
 struct MessageRefusal {
   enum class Answer : std::uint8_t { notice, ok, closed };
   Answer answer;
   Reason reason;
-  std::string subject;  // the event's id for ok, the subscription's id for closed, as they were sent
+  std::string subject;        // the event's id for ok, the subscription's id for closed, as they were sent
+  Verb verb = Verb::unknown;  // of a message that is JSON
 
   // The message to send back.
   [[nodiscard]] std::string reply() const;

@@ -8,6 +8,7 @@
 #include "nostr/signature.hpp"
 #include "nostr/tag_keys.hpp"
 #include "nostr/topics.hpp"
+#include "relay/cost.hpp"
 
 namespace todoke::relay {
 
@@ -49,6 +50,7 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
     incoming.target_keys.erase(std::unique(incoming.target_keys.begin(), incoming.target_keys.end()),
                                incoming.target_keys.end());
   }
+  incoming.rows = rows_of(*event);
   incoming.event = std::move(event);
   return admitted;
 }

@@ -44,16 +44,24 @@ class Touched {
 
 }  // namespace
 
-std::vector<Incoming> take_batch(std::deque<Incoming>& queue, std::size_t events_max) {
+std::vector<Incoming> take_batch(std::deque<Incoming>& queue, const BatchLimits& limits) {
   std::vector<Incoming> batch;
   std::vector<Incoming> left;
   Touched touched;
-  const auto look_max = events_max * kLookAhead;
-  std::size_t looked = 0;
-  while (!queue.empty() && batch.size() < events_max && looked < look_max) {
-    ++looked;
+  std::size_t rows = 0;
+  std::size_t rows_looked_at = 0;
+  while (!queue.empty() && batch.size() < limits.events_max &&
+         batch.size() + left.size() < limits.events_max * kLookAhead &&
+         rows_looked_at < limits.rows_max * kLookAhead) {
     auto& next = queue.front();
-    (touched.touch(next) ? batch : left).push_back(std::move(next));
+    if (!batch.empty() && rows + next.rows > limits.rows_max) break;
+    rows_looked_at += next.rows;
+    if (touched.touch(next)) {
+      rows += next.rows;
+      batch.push_back(std::move(next));
+    } else {
+      left.push_back(std::move(next));
+    }
     queue.pop_front();
   }
   while (!left.empty()) {

@@ -15,8 +15,13 @@
 
 namespace todoke::relay {
 
-// Takes at most `events_max` events out of the queue. Looks at four times as many at most: behind a long run
-// of conflicts a batch is smaller. Never empty unless the queue is.
-std::vector<Incoming> take_batch(std::deque<Incoming>& queue, std::size_t events_max);
+struct BatchLimits {
+  std::size_t events_max;
+  std::size_t rows_max;  // of all its events (Incoming::rows); one that has more goes alone
+};
+
+// Takes events out of the queue, within the limits. Looks at four times as many events and rows at most:
+// behind a long run of conflicts a batch is smaller. Never empty unless the queue is.
+std::vector<Incoming> take_batch(std::deque<Incoming>& queue, const BatchLimits& limits);
 
 }  // namespace todoke::relay

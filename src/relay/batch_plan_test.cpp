@@ -21,6 +21,14 @@ namespace {
 
 using nostr::EventId;
 
+constexpr std::size_t kManyRows = 1'000'000;
+
+std::size_t rows_of(const std::vector<Incoming>& batch) {
+  std::size_t rows = 0;
+  for (const auto& incoming : batch) rows += incoming.rows;
+  return rows;
+}
+
 // Events of two authors with few keys, and requests that delete them, each other, and what is not there.
 std::vector<Incoming> random_pool(Dice& dice) {
   const std::vector<nostr::SecretKey> keys{author(1), author(2)};
@@ -82,8 +90,10 @@ TEST(BatchPlan, BatchesHaveTheEffectOfTheEventsOneByOneInTheirOrder) {
       for (auto left = dice.below(40); left > 0 && next != arrivals.end(); --left) queue.push_back(*next++);
       const auto events_max = dice.below(20) + 1;
       const bool had_some = !queue.empty();
-      const auto batch = take_batch(queue, events_max);
+      const auto rows_max = dice.below(60) + 1;
+      const auto batch = take_batch(queue, {events_max, rows_max});
       ASSERT_LE(batch.size(), events_max);
+      ASSERT_TRUE(batch.size() < 2 || rows_of(batch) <= rows_max);
       ASSERT_EQ(batch.empty(), !had_some);
       largest = std::max(largest, batch.size());
       const auto together = batched.take_together(batch);
@@ -114,14 +124,14 @@ std::vector<EventId> ids_of(const auto& list) {
 TEST(BatchPlan, EventsThatDoNotTouchEachOtherGoTogether) {
   const auto events = notes(20);
   std::deque<Incoming> queue(events.begin(), events.end());
-  EXPECT_EQ(ids_of(take_batch(queue, 64)), ids_of(events));
+  EXPECT_EQ(ids_of(take_batch(queue, {64, kManyRows})), ids_of(events));
   EXPECT_TRUE(queue.empty());
 }
 
 TEST(BatchPlan, TakesTheLimitAndLeavesTheRestInOrder) {
   const auto events = notes(5);
   std::deque<Incoming> queue(events.begin(), events.end());
-  EXPECT_EQ(ids_of(take_batch(queue, 3)), ids_of(std::span(events).first(3)));
+  EXPECT_EQ(ids_of(take_batch(queue, {3, kManyRows})), ids_of(std::span(events).first(3)));
   EXPECT_EQ(ids_of(queue), ids_of(std::span(events).last(2)));
 }
 
@@ -132,10 +142,10 @@ TEST(BatchPlan, WhatConflictsWithAnEventThatWasLeftIsLeftToo) {
       event_of(author(1), nostr::kDeletion, {{"e", deletion.event->id().hex()}, {"e", id_of(7).hex()}}));
   const auto last = incoming_of(event_of(author(1), nostr::kDeletion, {{"e", id_of(7).hex()}}, "again"));
   std::deque<Incoming> queue{target, deletion, other, last};
-  EXPECT_EQ(ids_of(take_batch(queue, 64)), ids_of(std::vector{target}));
-  EXPECT_EQ(ids_of(take_batch(queue, 64)), ids_of(std::vector{deletion}));
-  EXPECT_EQ(ids_of(take_batch(queue, 64)), ids_of(std::vector{other}));
-  EXPECT_EQ(ids_of(take_batch(queue, 64)), ids_of(std::vector{last}));
+  EXPECT_EQ(ids_of(take_batch(queue, {64, kManyRows})), ids_of(std::vector{target}));
+  EXPECT_EQ(ids_of(take_batch(queue, {64, kManyRows})), ids_of(std::vector{deletion}));
+  EXPECT_EQ(ids_of(take_batch(queue, {64, kManyRows})), ids_of(std::vector{other}));
+  EXPECT_EQ(ids_of(take_batch(queue, {64, kManyRows})), ids_of(std::vector{last}));
 }
 
 TEST(BatchPlan, ADeletionByIdAndAVersionOfTheSameAuthorDoNotGoTogether) {
@@ -143,21 +153,52 @@ TEST(BatchPlan, ADeletionByIdAndAVersionOfTheSameAuthorDoNotGoTogether) {
   const auto version = incoming_of(event_of(author(1), 0, {}));
   const auto of_another = incoming_of(event_of(author(2), 0, {}));
   std::deque<Incoming> queue{deletion, version, of_another};
-  EXPECT_EQ(ids_of(take_batch(queue, 64)), ids_of(std::vector{deletion, of_another}));
-  EXPECT_EQ(ids_of(take_batch(queue, 64)), ids_of(std::vector{version}));
+  EXPECT_EQ(ids_of(take_batch(queue, {64, kManyRows})), ids_of(std::vector{deletion, of_another}));
+  EXPECT_EQ(ids_of(take_batch(queue, {64, kManyRows})), ids_of(std::vector{version}));
   std::deque<Incoming> reverse{version, deletion};
-  EXPECT_EQ(ids_of(take_batch(reverse, 64)), ids_of(std::vector{version}));
+  EXPECT_EQ(ids_of(take_batch(reverse, {64, kManyRows})), ids_of(std::vector{version}));
 }
 
 TEST(BatchPlan, LooksPastConflictsButNotForEver) {
   const auto same = notes(1).front();
   const auto free = notes(2).back();
   std::deque<Incoming> near{same, same, same, free};
-  EXPECT_EQ(ids_of(take_batch(near, 2)), ids_of(std::vector{same, free}));
+  EXPECT_EQ(ids_of(take_batch(near, {2, kManyRows})), ids_of(std::vector{same, free}));
   std::deque<Incoming> far(100, same);
   far.push_back(free);
-  EXPECT_EQ(ids_of(take_batch(far, 2)), ids_of(std::vector{same}));
+  EXPECT_EQ(ids_of(take_batch(far, {2, kManyRows})), ids_of(std::vector{same}));
   EXPECT_EQ(far.size(), 100U);
+}
+
+// An event of author `number` with `tags` rows of tags, and its own.
+Incoming wide(int number, std::size_t tags) {
+  Tags list;
+  for (std::size_t i = 0; i < tags; ++i) list.push_back({"p", std::to_string(i)});
+  return incoming_of(event_of(author(number), 1, std::move(list)));
+}
+
+TEST(BatchPlan, EndsBeforeItsRowsPassTheirBound) {
+  const std::vector<Incoming> events{wide(1, 39), wide(2, 39), wide(3, 39), wide(4, 0)};
+  std::deque<Incoming> queue(events.begin(), events.end());
+  EXPECT_EQ(ids_of(take_batch(queue, {64, 100})), ids_of(std::span(events).first(2)));
+  EXPECT_EQ(ids_of(take_batch(queue, {64, 100})), ids_of(std::span(events).last(2)));
+}
+
+TEST(BatchPlan, AnEventWithMoreRowsThanTheBoundGoesAlone) {
+  const std::vector<Incoming> events{wide(1, 200), wide(2, 0)};
+  std::deque<Incoming> queue(events.begin(), events.end());
+  EXPECT_EQ(ids_of(take_batch(queue, {64, 100})), ids_of(std::span(events).first(1)));
+  EXPECT_EQ(ids_of(take_batch(queue, {64, 100})), ids_of(std::span(events).last(1)));
+}
+
+TEST(BatchPlan, LooksAtBoundedRowsPastConflicts) {
+  const auto same = wide(1, 99);
+  const auto free = wide(2, 0);
+  std::deque<Incoming> queue(10, same);
+  queue.push_back(free);
+  EXPECT_EQ(ids_of(take_batch(queue, {64, 200})), ids_of(std::vector{same}));
+  EXPECT_EQ(queue.size(), 10U);
+  EXPECT_EQ(ids_of(take_batch(queue, {64, 400})), ids_of(std::vector{same, free}));
 }
 
 }  // namespace

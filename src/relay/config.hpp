@@ -256,7 +256,7 @@ inline constexpr Key<std::int64_t> kBatchEventsMax{{
     .name = "relay.batch_events_max",
     .type = KeyType::integer,
     .fallback = "256",
-    .meaning = "Events that are committed together.",
+    .meaning = "Events that are committed together; fewer where they have many tags.",
     .min = 1,
     .max = 4'096,
 }};
@@ -272,7 +272,8 @@ inline constexpr Key<std::int64_t> kEventsPerMinute{{
     .name = "limits.events_per_minute",
     .type = KeyType::integer,
     .fallback = "120",
-    .meaning = "EVENTs of a client: of an address, or of a key and an address once authenticated.",
+    .meaning = "EVENTs of a client: of an address, or of a key and an address once authenticated. A large "
+               "one counts as several.",
     .min = 1,
     .max = 100'000'000,
 }};
@@ -280,7 +281,7 @@ inline constexpr Key<std::int64_t> kReqsPerMinute{{
     .name = "limits.reqs_per_minute",
     .type = KeyType::integer,
     .fallback = "60",
-    .meaning = "REQs, COUNTs and AUTHs of a client.",
+    .meaning = "REQs, COUNTs and AUTHs of a client, and as many CLOSEs. A large one counts as several.",
     .min = 1,
     .max = 100'000'000,
 }};

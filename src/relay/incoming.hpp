@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,6 +42,7 @@ struct Incoming {
   std::string effective_key;             // empty for events that replace nothing
   nostr::DeletionTargets targets;        // of a deletion request
   std::vector<std::string> target_keys;  // the effective keys of targets.addresses
+  std::size_t rows = 0;                  // rows_of(*event) (cost.hpp)
   SteadyTime queued_at{};
   // Called once, on the writer's executor, after the commit.
   std::function<void(Outcome)> on_outcome;

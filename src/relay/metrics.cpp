@@ -19,6 +19,8 @@ RelayMetrics::RelayMetrics(metrics::Registry& r)
       commit_seconds(r.histogram("todoke_ingest_commit_seconds", "From sending a batch to its commit.",
                                  metrics::seconds_buckets())),
       batch_events(r.histogram("todoke_ingest_batch_events", "Events in a batch.", metrics::size_buckets())),
+      batch_rows(r.histogram("todoke_ingest_batch_rows", "Rows that the events of a batch make.",
+                             {16, 64, 256, 1024, 2048, 4096, 8192})),
       queued(r.gauge("todoke_ingest_queued", "Events waiting for a batch.")),
       paused(r.counter("todoke_ingest_paused_total",
                        "Times that a connection was not read because the queue was full.")),

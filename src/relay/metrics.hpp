@@ -14,6 +14,7 @@ struct RelayMetrics {
   metrics::Family<metrics::Counter>& rejected;  // todoke_ingest_rejected_total{reason}
   metrics::Histogram& commit_seconds;           // todoke_ingest_commit_seconds
   metrics::Histogram& batch_events;             // todoke_ingest_batch_events
+  metrics::Histogram& batch_rows;               // todoke_ingest_batch_rows
   metrics::Gauge& queued;                       // todoke_ingest_queued
   metrics::Counter& paused;                     // todoke_ingest_paused_total
   metrics::Counter& retries;                    // todoke_ingest_retries_total

@@ -74,7 +74,7 @@ TopicSettings topic_settings_from(const Config& config) {
 WriterOptions writer_options_from(const Config& config, pg::ConnectOptions database) {
   WriterOptions options;
   options.connect = std::move(database);
-  options.batch_events_max = size_of(config.get(keys::kBatchEventsMax));
+  options.batch.events_max = size_of(config.get(keys::kBatchEventsMax));
   options.queue_events_max = size_of(config.get(keys::kQueueEventsMax));
   options.queue_events_high = options.queue_events_max / 8;
   return options;
@@ -175,6 +175,8 @@ class Relay {
                     parts.clock, parts.metrics),
         req_rate_("req", per_minute(parts.config.get(keys::kReqsPerMinute)), rates_on(parts.config),
                   parts.clock, parts.metrics),
+        close_rate_("close", per_minute(parts.config.get(keys::kReqsPerMinute)), rates_on(parts.config),
+                    parts.clock, parts.metrics),
         connection_rate_("connection", per_minute(parts.config.get(keys::kConnectionsPerMinute)),
                          rates_on(parts.config), parts.clock, parts.metrics),
         services_{parts.clock,
@@ -193,6 +195,7 @@ class Relay {
                   ephemeral_,
                   event_rate_,
                   req_rate_,
+                  close_rate_,
                   [this](const std::shared_ptr<Session>& session) { remember(session); }} {
     topics_.on_change([this] { hub_.topics_changed(); });
   }
@@ -244,6 +247,7 @@ class Relay {
   EphemeralExchange ephemeral_;
   net::RateLimiter event_rate_;
   net::RateLimiter req_rate_;
+  net::RateLimiter close_rate_;  // its own: a client that closes what it has opened may open at the full rate
   net::RateLimiter connection_rate_;
   SessionServices services_;
   std::mutex mutex_;

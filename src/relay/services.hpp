@@ -48,6 +48,7 @@ struct SessionServices {
   EphemeralExchange& ephemeral;
   net::RateLimiter& event_rate;
   net::RateLimiter& req_rate;
+  net::RateLimiter& close_rate;
   std::function<void(const std::shared_ptr<Session>&)> on_open;  // on the session's executor
 };
 

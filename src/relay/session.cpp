@@ -11,6 +11,7 @@
 #include "nostr/replies.hpp"
 #include "nostr/signature.hpp"
 #include "relay/admission.hpp"
+#include "relay/cost.hpp"
 #include "relay/ephemeral.hpp"
 #include "relay/writer.hpp"
 
@@ -18,9 +19,11 @@ namespace todoke::relay {
 namespace {
 
 using nostr::Reason;
+using Answer = nostr::MessageRefusal::Answer;
 
-// Messages in a row that nobody can understand: this is no client.
+// Messages in a row that nobody can understand, or CLOSEs beyond the rate: this is no client.
 constexpr std::size_t kBadMessagesMax = 100;
+constexpr std::string_view kNotUnderstood = "too many messages that can't be understood";
 // Keys that a connection may prove; a client has a handful of accounts.
 constexpr std::size_t kAuthenticatedMax = 16;
 // With less than this waiting for the client, it gets the next page.
@@ -35,7 +38,7 @@ std::chrono::sys_seconds seconds_of(SystemTime time) {
 // What the node does when its consumers can't keep up (outbox/pressure.hpp).
 constexpr int kPressureHolds = 2;
 constexpr int kPressureTightens = 3;
-constexpr double kTightenedCost = 4;
+constexpr double kTightenedFactor = 4;
 
 bool is_low_priority(const std::vector<std::string>& topics, const TopicSet& set) {
   return std::all_of(topics.begin(), topics.end(),
@@ -84,31 +87,31 @@ void Session::on_close(std::uint16_t, std::string_view) {
 }
 
 void Session::on_message(net::WsOpcode opcode, std::string_view payload) {
+  const auto bytes = payload.size();
   if (opcode != net::WsOpcode::text) {
-    send(nostr::notice_message(text_of(Reason::message_not_json)));
-    return bad_message();
+    return refuse_message({Answer::notice, Reason::message_not_json, {}, nostr::Verb::unknown}, bytes);
   }
   auto message = nostr::parse_client_message(payload, services_.limits);
-  if (!message) {
-    const auto& refusal = message.error();
-    if (refusal.answer == nostr::MessageRefusal::Answer::ok) {
-      services_.metrics.received_ws.add();
-      services_.metrics.rejected.with({std::string(label_of(refusal.reason))}).add();
-    }
-    if (refusal.answer == nostr::MessageRefusal::Answer::closed) {
-      end_subscription(refusal.subject, refusal.reason);
-    } else {
-      send(refusal.reply());
-    }
-    if (refusal.answer == nostr::MessageRefusal::Answer::notice) bad_message();
-    return;
-  }
-  bad_messages_ = 0;
-  std::visit([this](auto&& typed) { handle(std::forward<decltype(typed)>(typed)); }, std::move(*message));
+  if (!message) return refuse_message(std::move(message.error()), bytes);
+  std::visit([&](auto&& typed) { handle(std::forward<decltype(typed)>(typed), bytes); }, std::move(*message));
 }
 
-void Session::bad_message() {
-  if (++bad_messages_ >= kBadMessagesMax) end("too many messages that can't be understood");
+void Session::refuse_message(nostr::MessageRefusal refusal, std::size_t bytes) {
+  const bool is_event = refusal.verb == nostr::Verb::event && refusal.answer == Answer::ok;
+  auto& rate = refusal.verb == nostr::Verb::close ? services_.close_rate : services_.req_rate;
+  const bool paid = is_event ? pays_for_event(bytes, 0) : pays(rate, cost_of(bytes));
+  if (!paid) refusal.reason = Reason::rate_limited;
+  if (is_event) {
+    services_.metrics.received_ws.add();
+    services_.metrics.rejected.with({std::string(label_of(refusal.reason))}).add();
+  }
+  if (refusal.answer == Answer::closed) return end_subscription(refusal.subject, refusal.reason);
+  send(refusal.reply());
+  if (refusal.answer == Answer::notice) bad_message(kNotUnderstood);
+}
+
+void Session::bad_message(std::string_view reason) {
+  if (++bad_messages_ >= kBadMessagesMax) end(reason);
 }
 
 void Session::end(std::string_view why) {
@@ -141,6 +144,15 @@ std::string Session::rate_key() const {
   return authenticated_.empty() ? address_ : authenticated_.front().hex() + address_;
 }
 
+bool Session::pays(net::RateLimiter& rate, double cost) const {
+  return rate.take(rate_key(), cost).allowed;
+}
+
+bool Session::pays_for_event(std::size_t bytes, std::size_t rows) const {
+  const double factor = services_.pressure.level() >= kPressureTightens ? kTightenedFactor : 1;
+  return pays(services_.event_rate, cost_of(bytes, rows) * factor);
+}
+
 bool Session::must_authenticate() const {
   if (!services_.auth.required || !authenticated_.empty()) return false;
   const auto now = services_.clock.now();
@@ -159,12 +171,11 @@ void Session::check_auth() {
   });
 }
 
-void Session::handle(nostr::EventMessage message) {
+void Session::handle(nostr::EventMessage message, std::size_t bytes) {
+  bad_messages_ = 0;
   services_.metrics.received_ws.add();
   const auto id = message.event.id();
-  const auto pressure = services_.pressure.level();
-  const double cost = pressure >= kPressureTightens ? kTightenedCost : 1;
-  if (!services_.event_rate.take(rate_key(), cost).allowed) return refuse(id, Reason::rate_limited);
+  if (!pays_for_event(bytes, rows_of(message.event))) return refuse(id, Reason::rate_limited);
   if (must_authenticate()) return refuse(id, Reason::auth_required);
   auto event = std::make_shared<const nostr::Event>(std::move(message.event));
   const nostr::Sender sender{authenticated_, false};
@@ -175,7 +186,7 @@ void Session::handle(nostr::EventMessage message) {
     if (admitted.error() == Reason::already_stored) return settle(id, Outcome::duplicate);
     return refuse(id, admitted.error());
   }
-  if (pressure >= kPressureHolds && is_low_priority(admitted->incoming.topics, *topics)) {
+  if (services_.pressure.level() >= kPressureHolds && is_low_priority(admitted->incoming.topics, *topics)) {
     return refuse(id, Reason::capacity);
   }
   if (admitted->ephemeral) {
@@ -232,30 +243,40 @@ std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filt
   return std::nullopt;
 }
 
-void Session::handle(nostr::ReqMessage message) {
+void Session::handle(nostr::ReqMessage message, std::size_t bytes) {
+  bad_messages_ = 0;
   const auto& sub = message.sub.text();
-  auto refusal = services_.req_rate.take(rate_key()).allowed ? refusal_of(message.filters)
-                                                             : std::optional(Reason::rate_limited);
+  auto refusal = pays(services_.req_rate, cost_of(bytes)) ? refusal_of(message.filters)
+                                                          : std::optional(Reason::rate_limited);
   if (!refusal) return services_.hub.open(self(), std::move(message));
   end_subscription(sub, *refusal);
 }
 
-void Session::handle(nostr::CountMessage message) {
+void Session::handle(nostr::CountMessage message, std::size_t bytes) {
+  bad_messages_ = 0;
   const auto& sub = message.sub.text();
-  auto refusal = services_.req_rate.take(rate_key()).allowed ? refusal_of(message.filters)
-                                                             : std::optional(Reason::rate_limited);
+  auto refusal = pays(services_.req_rate, cost_of(bytes)) ? refusal_of(message.filters)
+                                                          : std::optional(Reason::rate_limited);
   if (!refusal && asks_for_search(message.filters)) refusal = Reason::search_unsupported;
   if (!refusal) return services_.hub.count(self(), std::move(message));
   end_subscription(sub, *refusal);
 }
 
-void Session::handle(const nostr::CloseMessage& message) {
+// A CLOSE beyond the rate is carried out too: a subscription that stays open costs more.
+void Session::handle(const nostr::CloseMessage& message, std::size_t bytes) {
   services_.hub.close(self(), message.sub.text());
+  if (pays(services_.close_rate, cost_of(bytes))) {
+    bad_messages_ = 0;
+    return;
+  }
+  send(nostr::notice_message(text_of(Reason::rate_limited)));
+  bad_message(text_of(Reason::rate_limited));
 }
 
-void Session::handle(const nostr::AuthMessage& message) {
+void Session::handle(const nostr::AuthMessage& message, std::size_t bytes) {
+  bad_messages_ = 0;
   const auto& event = message.event;
-  if (!services_.req_rate.take(rate_key()).allowed) {
+  if (!pays(services_.req_rate, cost_of(bytes))) {
     return answer(event.id(), false, text_of(Reason::rate_limited));
   }
   const auto broken = nostr::broken_auth(event, challenge_, target_, seconds_of(services_.clock.now()));

@@ -36,24 +36,29 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void check_auth();
 
  private:
-  void handle(nostr::EventMessage message);
-  void handle(nostr::ReqMessage message);
-  void handle(nostr::CountMessage message);
-  void handle(const nostr::CloseMessage& message);
-  void handle(const nostr::AuthMessage& message);
+  // `bytes` is the size of the message's text, for which its sender pays (cost.hpp).
+  void handle(nostr::EventMessage message, std::size_t bytes);
+  void handle(nostr::ReqMessage message, std::size_t bytes);
+  void handle(nostr::CountMessage message, std::size_t bytes);
+  void handle(const nostr::CloseMessage& message, std::size_t bytes);
+  void handle(const nostr::AuthMessage& message, std::size_t bytes);
+  void refuse_message(nostr::MessageRefusal refusal, std::size_t bytes);
 
   void send(std::string_view text);
   void answer(const nostr::EventId& id, bool accepted, std::string_view text);
   void refuse(const nostr::EventId& id, nostr::Reason reason);
   void settle(const nostr::EventId& id, Outcome outcome);
   void store(Incoming incoming);
-  void bad_message();
+  // One more in a row; too many end the connection, with this reason.
+  void bad_message(std::string_view reason);
   void end_subscription(const std::string& sub, nostr::Reason reason);
   void end(std::string_view why);
 
   [[nodiscard]] std::optional<nostr::Reason> refusal_of(const std::vector<nostr::Filter>& filters) const;
   [[nodiscard]] bool must_authenticate() const;
   [[nodiscard]] std::string rate_key() const;
+  [[nodiscard]] bool pays(net::RateLimiter& rate, double cost) const;
+  [[nodiscard]] bool pays_for_event(std::size_t bytes, std::size_t rows) const;
   [[nodiscard]] SubscriberPtr self() { return shared_from_this(); }
 
   SessionServices& services_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nostr/tag_keys.hpp"
+#include "relay/cost.hpp"
 #include "relay/incoming.hpp"
 
 namespace todoke::relay::test {
@@ -149,6 +150,7 @@ inline Incoming incoming_of(EventPtr event) {
       incoming.target_keys.push_back(nostr::effective_key(address));
     }
   }
+  incoming.rows = rows_of(*event);
   incoming.event = std::move(event);
   return incoming;
 }

@@ -6,7 +6,6 @@
 #include "base/backoff.hpp"
 #include "base/log.hpp"
 #include "pg/error.hpp"
-#include "relay/batch_plan.hpp"
 #include "relay/store_sql.hpp"
 
 namespace todoke::relay {
@@ -25,6 +24,12 @@ constexpr std::chrono::milliseconds kHouseMax = 10s;
 // was taken for idle now and then and lost a fifth of its rate to the index (bench/relay, ingest-1).
 constexpr std::size_t kBusyShare = 8;
 constexpr std::int32_t kSweepEventsMax = 200;  // bounds how long the log's lock is held
+
+std::size_t rows_of(const std::vector<Incoming>& batch) {
+  std::size_t rows = 0;
+  for (const auto& incoming : batch) rows += incoming.rows;
+  return rows;
+}
 
 }  // namespace
 
@@ -90,6 +95,7 @@ Task<void> Writer::run() {
       co_await work_.wait_for(kSweepEvery);
     } else {
       metrics_.batch_events.observe(static_cast<double>(batch.size()));
+      metrics_.batch_rows.observe(static_cast<double>(rows_of(batch)));
       co_await commit(std::move(batch));
     }
     co_await keep_house();
@@ -104,12 +110,13 @@ std::vector<Incoming> Writer::next_batch() {
   std::vector<std::function<void()>> room;
   {
     const std::lock_guard lock(mutex_);
-    batch = take_batch(queue_, options_.batch_events_max);
+    batch = take_batch(queue_, options_.batch);
     metrics_.queued.set(static_cast<double>(queue_.size()));
     if (queue_.size() * 2 <= options_.queue_events_high) room.swap(waiting_);
   }
   for (const auto& on_room : room) on_room();
-  listeners_.busy(batch.size() * kBusyShare >= options_.batch_events_max);
+  listeners_.busy(batch.size() * kBusyShare >= options_.batch.events_max ||
+                  rows_of(batch) * kBusyShare >= options_.batch.rows_max);
   return batch;
 }
 

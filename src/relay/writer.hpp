@@ -3,7 +3,8 @@
 //
 // Bounded: past `queue_events_high` waiting events readers are asked to pause (offer returns false and
 // `on_room` tells when to go on); past `queue_events_max` events fail at once. An event that could not be
-// stored within `patience` fails. An event that the database refuses fails alone.
+// stored within `patience` fails. An event that the database refuses fails alone. A batch is bounded by its
+// events and by the rows that they make.
 //
 // On the same connection, between two batches, it keeps house: expired events go into the log, duplicates
 // that were counted are written, partitions are made ahead of time.
@@ -21,6 +22,7 @@
 #include "base/clock.hpp"
 #include "base/service.hpp"
 #include "pg/connection.hpp"
+#include "relay/batch_plan.hpp"
 #include "relay/dedupe_counts.hpp"
 #include "relay/incoming.hpp"
 #include "relay/metrics.hpp"
@@ -30,7 +32,8 @@ namespace todoke::relay {
 
 struct WriterOptions {
   pg::ConnectOptions connect;
-  std::size_t batch_events_max = 128;
+  // The rows bound how long a batch holds the log's lock: 256 ordinary events make about 1,500.
+  BatchLimits batch{.events_max = 128, .rows_max = 5'000};
   std::size_t queue_events_high = 2'048;
   std::size_t queue_events_max = 16'384;
   std::chrono::milliseconds patience{5'000};

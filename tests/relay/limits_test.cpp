@@ -59,6 +59,101 @@ TEST_F(LimitsTest, RequestsAndCountsAreCountedTogether) {
   EXPECT_EQ(client.live("b"), event.json());
 }
 
+TEST_F(LimitsTest, MalformedEventsCostATokenEach) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "3"}});
+  NostrClient client(rig.url());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.publish_json("{}").text, "invalid: missing event member");
+  EXPECT_EQ(client.publish_json("{}").text, kSlowDown);
+  EXPECT_EQ(client.publish(global_note(alice, "")).text, kSlowDown);
+  EXPECT_EQ(rig.metric(R"(todoke_ingest_received_total{source="ws"})"), 5);
+  EXPECT_EQ(rig.metric(R"(todoke_ingest_rejected_total{reason="rate_limited"})"), 2);
+}
+
+TEST_F(LimitsTest, EverythingElseThatCantBeUnderstoodCostsATokenOfTheRequests) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.reqs_per_minute", "6"}});
+  NostrClient client(rig.url());
+  EXPECT_EQ(client.request("s", R"({"x":1})").closed, "unsupported: unknown filter key");
+  EXPECT_EQ(client.count("s", "7"), R"(["CLOSED","s","invalid: filter must be an object"])");
+  client.send(R"(["AUTH",{}])");
+  EXPECT_EQ(client.receive(), R"(["OK","",false,"invalid: missing event member"])");
+  client.send("what?");
+  EXPECT_EQ(client.receive(), R"(["NOTICE","invalid: message is not JSON"])");
+  client.send(R"(["HELLO"])");
+  EXPECT_EQ(client.receive(), R"(["NOTICE","invalid: unknown message type"])");
+  client.send_binary("[]");
+  EXPECT_EQ(client.receive(), R"(["NOTICE","invalid: message is not JSON"])");
+
+  EXPECT_EQ(client.request("s", kGlobal).closed, kSlowDown);
+  client.send(R"(["AUTH",{}])");
+  EXPECT_EQ(client.receive(), fmt::format(R"(["OK","",false,"{}"])", kSlowDown));
+  client.send("what?");
+  EXPECT_EQ(client.receive(), fmt::format(R"(["NOTICE","{}"])", kSlowDown));
+  EXPECT_EQ(rig.metric(R"(todoke_rate_limited_total{verb="req"})"), 3);
+  EXPECT_EQ(rig.metric(R"(todoke_ingest_received_total{source="ws"})"), 0) << "an AUTH is no event to store";
+  EXPECT_EQ(rig.metric(R"(todoke_ingest_rejected_total{reason="missing_member"})"), 0);
+}
+
+TEST_F(LimitsTest, ClosesHaveARateOfTheirOwnAndAreCarriedOutBeyondIt) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.reqs_per_minute", "3"}});
+  NostrClient client(rig.url());
+  for (const auto* sub : {"a", "b", "c"}) EXPECT_EQ(client.request(sub, kGlobal).closed, "");
+  for (int i = 0; i < 3; ++i) client.send(R"(["CLOSE","unknown"])");
+  client.send(R"(["CLOSE","a"])");
+  const auto slow_down = fmt::format(R"(["NOTICE","{}"])", kSlowDown);
+  EXPECT_EQ(client.receive(), slow_down);
+  EXPECT_TRUE(rig.await_metric("todoke_ws_subscriptions", 2));
+  EXPECT_EQ(rig.metric(R"(todoke_rate_limited_total{verb="close"})"), 1);
+  for (int i = 0; i < 100; ++i) client.send(R"(["CLOSE","unknown"])");
+  while (const auto message = client.receive_or_end()) EXPECT_EQ(*message, slow_down);
+  EXPECT_EQ(client.close_code(), 1008);
+}
+
+TEST_F(LimitsTest, LargeEventCostsMoreHoweverWellItCompresses) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "10"}});
+  NostrClient client(rig.url());
+  ASSERT_TRUE(client.compressed());
+  for (int i = 0; i < 3; ++i)
+    store_at(client, global_note(alice, std::string(40'000, 'x') + std::to_string(i)));
+  store_at(client, global_note(alice, "the tenth token"));
+  EXPECT_EQ(client.publish(global_note(alice, "one too many")).text, kSlowDown);
+}
+
+TEST_F(LimitsTest, EventThatMakesManyRowsCostsMore) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "10"}});
+  NostrClient client(rig.url());
+  Tags many;
+  for (int i = 0; i < 300; ++i) many.push_back({"p", std::to_string(i)});
+  store_at(client, global_note(alice, "four tokens", many));
+  store_at(client, global_note(alice, "again", many));
+  Tags targets;
+  for (int i = 0; i < 50; ++i) targets.push_back({"e", fmt::format("{:064x}", i)});
+  store_at(client, deletion_of(alice, targets));  // two: a row for each tag and one for each target
+  EXPECT_EQ(client.publish(global_note(alice, "one too many")).text, kSlowDown);
+}
+
+TEST_F(LimitsTest, EventThatCostsMoreThanAFullBucketIsTakenFromAFullOne) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "2"}});
+  NostrClient client(rig.url());
+  store_at(client, global_note(alice, std::string(60'000, 'x')));
+  EXPECT_EQ(client.publish(global_note(alice, "")).text, kSlowDown);
+}
+
+TEST_F(LimitsTest, RowsOfABatchAreBounded) {
+  const RelayRig rig;
+  NostrClient client(rig.url());
+  Tags many;
+  for (int i = 0; i < 1'500; ++i) many.push_back({"x", std::to_string(i)});
+  std::vector<Event> events;
+  for (int i = 0; i < 15; ++i) events.push_back(global_note(alice, std::to_string(i), many));
+  for (const auto& event : events) client.send(fmt::format(R"(["EVENT",{}])", event.json()));
+  for (const auto& event : events) {
+    EXPECT_EQ(client.receive(), fmt::format(R"(["OK","{}",true,""])", hex_of(event)));
+  }
+  const auto batches = rig.metric("todoke_ingest_batch_rows_count");
+  EXPECT_GE(batches, 5);
+  EXPECT_EQ(rig.metric(R"(todoke_ingest_batch_rows_bucket{le="8192"})"), batches);
+}
+
 TEST_F(LimitsTest, PressureMakesEventsDearer) {
   RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "8"}});
   NostrClient client(rig.url());

@@ -1,0 +1,24 @@
+#include "relay/cost.hpp"
+
+#include "nostr/kinds.hpp"
+
+namespace todoke::relay {
+
+std::size_t rows_of(const nostr::Event& event) {
+  if (nostr::class_of(event.kind()) == nostr::KindClass::ephemeral) return 0;
+  const bool deletes = event.kind() == nostr::kDeletion;
+  std::size_t rows = 1;
+  for (const auto tag : event.tags()) {
+    const auto name = tag.name();
+    if (name.size() != 1) continue;
+    ++rows;
+    if (name == "t" || (deletes && (name == "e" || name == "a"))) ++rows;
+  }
+  return rows;
+}
+
+double cost_of(std::size_t message_bytes, std::size_t rows) {
+  return static_cast<double>(1 + message_bytes / kTokenBytes + rows / kTokenRows);
+}
+
+}  // namespace todoke::relay

@@ -1,0 +1,24 @@
+// What a message takes from its sender's rate. Pure.
+//
+// An ordinary message costs one token: the rates say how many of those a client may send. Every full
+// kTokenBytes of its text, after inflation, costs one more, and so do every full kTokenRows of the rows that
+// an event makes.
+#pragma once
+
+#include <cstddef>
+
+#include "nostr/event.hpp"
+
+namespace todoke::relay {
+
+inline constexpr std::size_t kTokenBytes = 16 * 1024;
+inline constexpr std::size_t kTokenRows = 100;
+
+// How many rows the store writes for the event at most, without what happens to the events that it replaces
+// or deletes: one for itself, one for each one-letter tag, another one for each `t` (a link and a row of the
+// log) and for each target of a deletion. None for an ephemeral event.
+std::size_t rows_of(const nostr::Event& event);
+
+double cost_of(std::size_t message_bytes, std::size_t rows = 0);
+
+}  // namespace todoke::relay
