@@ -7,7 +7,8 @@
 // serves everybody).
 //
 // Bounded: message size, inflated size, frames waiting to be sent (a peer that reads too slowly is closed
-// with 1008 and nobody else notices), time without traffic, time a write may take.
+// with 1008 and nobody else notices), time without traffic, time a write may take (then the connection is cut
+// without a close frame: the socket takes nothing).
 #pragma once
 
 #include <chrono>

@@ -12,7 +12,8 @@ WsMetrics::WsMetrics(metrics::Registry& registry)
       bytes_sent(
           registry.counter("todoke_ws_sent_bytes_total", "Bytes of WebSocket frames handed to sockets.")),
       slow_closed(registry.counter("todoke_ws_slow_closed_total",
-                                   "Connections closed because the peer read too slowly.")),
+                                   "Connections ended because the peer read too slowly: too much waited for "
+                                   "it, or a write took too long.")),
       closed(
           registry.counters("todoke_ws_closed_total", "Connections that ended, by close code.", {"code"})) {}
 

@@ -191,6 +191,15 @@ void WsSession::cut(std::string_view why) {
   changed();
 }
 
+// A frame is under way and the socket is full: a close frame has no place in the stream any more.
+void WsSession::give_up_writing() {
+  if (!closing_) {
+    if (metrics_ != nullptr) metrics_->slow_closed.add();
+    end_reason_ = "too slow";
+  }
+  cut("a write took too long");
+}
+
 void WsSession::report_drained() {
   if (!closing_ && !broken_) call_handler("on_drained", [this] { handler_->on_drained(); });
 }
@@ -250,7 +259,7 @@ void WsSession::arm() {
 void WsSession::on_time() {
   if (broken_) return;
   const SteadyTime now = std::chrono::steady_clock::now();
-  if (write_deadline_ && now >= *write_deadline_) return cut("a write took too long");
+  if (write_deadline_ && now >= *write_deadline_) return give_up_writing();
   if (close_deadline_ && now >= *close_deadline_) return cut("closing took too long");
   if (!closing_) {
     if (reading_blocked()) {

@@ -183,7 +183,7 @@ Task<void> Hub::read_stored(std::shared_ptr<Subscription> subscription, Viewer v
   } catch (...) {
     failure = std::current_exception();
   }
-  if (failure) log::warning("live", "a query failed", {{"error", describe(failure)}});
+  if (failure) observe_query(subscription->opened_at, failure);
   if (subscription->peer == nullptr) {  // closed or replaced meanwhile
     read_ended(subscriber);
     co_return;
@@ -198,8 +198,7 @@ Task<void> Hub::read_stored(std::shared_ptr<Subscription> subscription, Viewer v
 }
 
 void Hub::finish_read(Peer& peer, Subscription& subscription, ReadResult result) {
-  const auto took = clock_.steady() - subscription.opened_at;
-  metrics_.query_seconds.observe(std::chrono::duration<double>(took).count());
+  observe_query(subscription.opened_at, nullptr);
   reading_.erase(&subscription);
   subscription.live = true;
   subscription.after = result.head;
@@ -213,6 +212,13 @@ void Hub::finish_read(Peer& peer, Subscription& subscription, ReadResult result)
   }
   subscription.waiting = {};
   if (!frames.empty()) peer.subscriber->deliver(std::move(frames));
+}
+
+void Hub::observe_query(SteadyTime began, const std::exception_ptr& failure) {
+  metrics_.query_seconds.observe(std::chrono::duration<double>(clock_.steady() - began).count());
+  if (!failure) return;
+  log::warning("live", "a query failed", {{"error", describe(failure)}});
+  metrics_.query_failed.with({std::string(label_of(reason_of(failure)))}).add();
 }
 
 void Hub::page_done(SubscriberPtr subscriber) {
@@ -257,8 +263,7 @@ Task<void> Hub::read_count(SubscriberPtr subscriber, nostr::CountMessage request
   } catch (...) {
     failure = std::current_exception();
   }
-  metrics_.query_seconds.observe(std::chrono::duration<double>(clock_.steady() - began).count());
-  if (failure) log::warning("live", "a count failed", {{"error", describe(failure)}});
+  observe_query(began, failure);
   auto* peer = find_peer(*subscriber);
   if (peer == nullptr) co_return;
   --peer->counts;
@@ -354,7 +359,10 @@ void Hub::dispatch(const LiveEventPtr& live, Frames& frames) {
     frames[peer.subscriber.get()].push_back(frame);
     metrics_.live_delivered.add();
   });
-  for (const auto& [peer, sub] : overflowed) refuse(*peer, sub, nostr::Reason::query_too_slow);
+  for (const auto& [peer, sub] : overflowed) {
+    metrics_.query_failed.with({std::string(label_of(nostr::Reason::query_too_slow))}).add();
+    refuse(*peer, sub, nostr::Reason::query_too_slow);
+  }
 }
 
 void Hub::flush(Frames frames) {

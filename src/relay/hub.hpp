@@ -111,6 +111,8 @@ class Hub final : public Service {
   Task<void> fill_window(std::string topic, std::uint64_t number);
   Task<void> read_stored(std::shared_ptr<Subscription> subscription, Viewer viewer);
   Task<void> read_count(SubscriberPtr subscriber, nostr::CountMessage request, Viewer viewer);
+  // Counts a REQ or COUNT that has been answered, or has failed.
+  void observe_query(SteadyTime began, const std::exception_ptr& failure);
   void finish_read(Peer& peer, Subscription& subscription, ReadResult result);
   void remove(Peer& peer, const std::string& sub);
   void refuse(Peer& peer, const std::string& sub, nostr::Reason reason);

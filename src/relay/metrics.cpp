@@ -38,8 +38,11 @@ RelayMetrics::RelayMetrics(metrics::Registry& r)
                                 "Rows of the log that could not be read and were not delivered.")),
       lock_wait_seconds(r.histogram("todoke_log_lock_wait_seconds", "Waiting for the lock of the log.",
                                     metrics::seconds_buckets())),
-      query_seconds(r.histogram("todoke_query_seconds", "From a REQ or COUNT to its last stored event.",
+      query_seconds(r.histogram("todoke_query_seconds",
+                                "From a REQ or COUNT to its last stored event, or to its failure.",
                                 metrics::seconds_buckets())),
+      query_failed(
+          r.counters("todoke_query_failed_total", "REQs and COUNTs that could not be answered.", {"reason"})),
       queries_from_memory(r.counter("todoke_query_memory_total", "REQs that were answered from memory.")),
       expired(r.counter("todoke_expired_total", "Events whose expiration was written to the log.")),
       ephemeral_dropped(

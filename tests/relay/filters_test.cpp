@@ -436,6 +436,8 @@ TEST_F(FilterTextsTest, QueryThatTakesTooLongIsClosed) {
   blocker.run("LOCK TABLE cn_relay.event_topics IN ACCESS EXCLUSIVE MODE");
   EXPECT_EQ(there.stored(kGlobal).closed, "error: query too slow");
   EXPECT_EQ(there.count("c", kGlobal), R"(["CLOSED","c","error: query too slow"])");
+  EXPECT_EQ(impatient.metric(R"(todoke_query_failed_total{reason="query_too_slow"})"), 2);
+  EXPECT_EQ(impatient.metric("todoke_query_seconds_count"), 2);
   blocker.run("ROLLBACK");
   EXPECT_EQ(there.stored(kGlobal).closed, "");
 }

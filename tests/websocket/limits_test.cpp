@@ -141,6 +141,24 @@ TEST(WebSocketSlowPeer, IsClosedAndOthersDoNotNotice) {
   EXPECT_EQ(quick.read(), text("still served"));
 }
 
+TEST(WebSocketSlowPeer, IsCutWithoutACloseFrameAndCountedWhenAWriteTakesTooLong) {
+  Room room;
+  WsOptions options;
+  options.queue_bytes_max = 1024 * 1024 * 1024;
+  options.write_timeout = std::chrono::milliseconds(100);
+  WsTestServer server(options, members_of(room));
+  const RawClient slow(server.port());
+  wait_until([&] { return room.opened == 1; });
+  // More than the buffers of both sockets take.
+  server.run([&] {
+    const FramePtr frame = make_frame(WsOpcode::text, std::string(64 * 1024, 's'));
+    const auto connection = room.open.at(0);
+    for (int i = 0; i < 1'000; ++i) connection->send(frame);
+  });
+  EXPECT_EQ(await(room.first_end.get_future()), 1006);
+  EXPECT_EQ(server.metrics().slow_closed.value(), 1U);
+}
+
 TEST(WebSocketSlowPeer, ThatReadsAgainInTimeGetsTheCloseFrame) {
   Room room;
   WsOptions options;
