@@ -78,6 +78,36 @@ inline constexpr Key<std::string> kPubkey{{
     .type = KeyType::text,
     .meaning = "Public key of its operator, 64 hex digits, in its information document.",
 }};
+inline constexpr Key<std::string> kSoftware{{
+    .name = "relay.software",
+    .type = KeyType::text,
+    .meaning = "Where its software can be found, as a URL, in its information document.",
+}};
+inline constexpr Key<std::string> kIcon{{
+    .name = "relay.icon",
+    .type = KeyType::text,
+    .meaning = "URL of a square picture that stands for the relay, in its information document.",
+}};
+inline constexpr Key<std::string> kBanner{{
+    .name = "relay.banner",
+    .type = KeyType::text,
+    .meaning = "URL of a wide picture that shows the relay, in its information document.",
+}};
+inline constexpr Key<std::string> kPostingPolicy{{
+    .name = "relay.posting_policy",
+    .type = KeyType::text,
+    .meaning = "URL of what may be posted to the relay, in its information document.",
+}};
+inline constexpr Key<std::string> kPrivacyPolicy{{
+    .name = "relay.privacy_policy",
+    .type = KeyType::text,
+    .meaning = "URL of the relay's privacy policy, in its information document.",
+}};
+inline constexpr Key<std::string> kTermsOfService{{
+    .name = "relay.terms_of_service",
+    .type = KeyType::text,
+    .meaning = "URL of the relay's terms of service, in its information document.",
+}};
 inline constexpr Key<std::string> kPublicUrl{{
     .name = "relay.public_url",
     .type = KeyType::text,
@@ -215,7 +245,7 @@ inline constexpr Key<std::chrono::milliseconds> kSendTimeout{{
     .name = "relay.send_timeout",
     .type = KeyType::duration,
     .fallback = "20s",
-    .meaning = "Time for one write to a client; a slower one is closed.",
+    .meaning = "Time for one write to a client; a slower one is cut off.",
     .unit = "s",
     .min = 100,
     .max = 3'600'000,

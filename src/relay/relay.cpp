@@ -287,8 +287,8 @@ class RelayService final : public Service {
   Signal stop_asked_;
 };
 
-Task<net::Response> information(std::shared_ptr<const std::string> document) {
-  auto response = net::text_response(kOk, *document, "application/nostr+json");
+Task<net::Response> information(std::string document) {
+  auto response = net::text_response(kOk, std::move(document), "application/nostr+json");
   allow_everybody(response);
   response.headers.set("Vary", "Accept");
   co_return response;
@@ -313,14 +313,14 @@ Task<net::Response> preflight() {
 }
 
 void add_routes(net::Router& router, const std::shared_ptr<Relay>& relay, const Config& config,
-                std::string_view version) {
-  const auto document = std::make_shared<const std::string>(information_document(config, version));
+                const Clock& clock, std::string_view version) {
   for (const auto* path : {"/", "/relay"}) {
     router.add_websocket(
         path, [relay](const net::Request& request) { return relay->accept(request); },
         ws_options_from(config));
-    router.add("GET", path, [document, version](net::Request& request) {
-      return asks_for_information(request) ? information(document) : greeting(version);
+    router.add("GET", path, [&config, &clock, version](net::Request& request) {
+      return asks_for_information(request) ? information(information_document(config, version, clock.now()))
+                                           : greeting(version);
     });
     router.add("OPTIONS", path, [](net::Request&) { return preflight(); });
   }
@@ -335,7 +335,7 @@ std::shared_ptr<Service> part_of(const std::shared_ptr<Relay>& relay, Part& part
 
 std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts) {
   const auto relay = std::make_shared<Relay>(parts);
-  add_routes(parts.router, relay, parts.config, parts.version);
+  add_routes(parts.router, relay, parts.config, parts.clock, parts.version);
   return {std::make_shared<RelayService>(parts.executor, parts.pool, relay), part_of(relay, relay->topics()),
           part_of(relay, relay->hub()), part_of(relay, relay->ephemeral()), part_of(relay, relay->writer())};
 }

@@ -90,7 +90,6 @@ TEST(InfoTest, DefaultsAreTold) {
   const RelayRig rig;
   const Document document(rig);
   EXPECT_EQ(document.text("/supported_nips"), "[1,9,11,13,40,42,45,67,70]");
-  EXPECT_EQ(document.text("/software"), "\"todoke\"");
   EXPECT_EQ(document.text("/version"), "\"0.0.0-test\"");
   EXPECT_EQ(document.text("/limitation/max_message_length"), "131072");
   EXPECT_EQ(document.text("/limitation/max_subscriptions"), "50");
@@ -99,7 +98,10 @@ TEST(InfoTest, DefaultsAreTold) {
   EXPECT_EQ(document.text("/limitation/default_limit"), "500");
   EXPECT_EQ(document.text("/limitation/max_subid_length"), "64");
   EXPECT_EQ(document.text("/limitation/max_event_tags"), "2000");
-  EXPECT_EQ(document.text("/limitation/max_content_length"), "65536");
+  EXPECT_EQ(document.text("/limitation/max_tag_values"), "100");
+  EXPECT_EQ(document.text("/limitation/max_filter_values"), "2000");
+  EXPECT_EQ(document.text("/limitation/max_filter_tags"), "8");
+  EXPECT_EQ(document.text("/limitation/max_event_length"), "65536");
   EXPECT_EQ(document.text("/limitation/min_pow_difficulty"), "0");
   EXPECT_EQ(document.text("/limitation/auth_required"), "false");
   EXPECT_EQ(document.text("/limitation/payment_required"), "false");
@@ -110,8 +112,10 @@ TEST(InfoTest, DefaultsAreTold) {
   EXPECT_EQ(document.text("/topics/accept"), "\"listed\"");
   EXPECT_EQ(document.text("/topics/network_id"), "\"kukuri:main:\"");
   EXPECT_EQ(document.text("/topics/reserved"), "[]");
-  for (const auto* absent : {"/description", "/pubkey", "/contact", "/rate_limits"})
-    EXPECT_FALSE(document.has(absent));
+  for (const auto* absent : {"/description", "/pubkey", "/contact", "/rate_limits", "/software", "/icon",
+                             "/banner", "/posting_policy", "/privacy_policy", "/terms_of_service"}) {
+    EXPECT_FALSE(document.has(absent)) << absent;
+  }
 }
 
 TEST(InfoTest, EverythingThatIsConfiguredIsTold) {
@@ -120,6 +124,12 @@ TEST(InfoTest, EverythingThatIsConfiguredIsTold) {
                            {"relay.description", "words"},
                            {"relay.contact", "mailto:a@example.org"},
                            {"relay.pubkey", pubkey},
+                           {"relay.software", "https://example.org/software"},
+                           {"relay.icon", "https://example.org/icon.png"},
+                           {"relay.banner", "https://example.org/banner.png"},
+                           {"relay.posting_policy", "https://example.org/posting"},
+                           {"relay.privacy_policy", "https://example.org/privacy"},
+                           {"relay.terms_of_service", "https://example.org/terms"},
                            {"relay.topic_policy", "open"},
                            {"relay.accept_topics", "any"},
                            {"topics.network_id", "kukuri:dev:"},
@@ -144,8 +154,14 @@ TEST(InfoTest, EverythingThatIsConfiguredIsTold) {
   EXPECT_EQ(document.text("/description"), "\"words\"");
   EXPECT_EQ(document.text("/contact"), "\"mailto:a@example.org\"");
   EXPECT_EQ(document.text("/pubkey"), '"' + pubkey + '"');
+  EXPECT_EQ(document.text("/software"), "\"https://example.org/software\"");
+  EXPECT_EQ(document.text("/icon"), "\"https://example.org/icon.png\"");
+  EXPECT_EQ(document.text("/banner"), "\"https://example.org/banner.png\"");
+  EXPECT_EQ(document.text("/posting_policy"), "\"https://example.org/posting\"");
+  EXPECT_EQ(document.text("/privacy_policy"), "\"https://example.org/privacy\"");
+  EXPECT_EQ(document.text("/terms_of_service"), "\"https://example.org/terms\"");
   EXPECT_EQ(document.text("/limitation/max_message_length"), "8192");
-  EXPECT_EQ(document.text("/limitation/max_content_length"), "4096");
+  EXPECT_EQ(document.text("/limitation/max_event_length"), "4096");
   EXPECT_EQ(document.text("/limitation/max_event_tags"), "7");
   EXPECT_EQ(document.text("/limitation/max_filters"), "3");
   EXPECT_EQ(document.text("/limitation/max_subscriptions"), "4");
@@ -155,12 +171,77 @@ TEST(InfoTest, EverythingThatIsConfiguredIsTold) {
   EXPECT_EQ(document.text("/limitation/created_at_lower_limit"), "3600");
   EXPECT_EQ(document.text("/limitation/min_pow_difficulty"), "1");
   EXPECT_EQ(document.text("/limitation/auth_required"), "true");
-  EXPECT_EQ(document.text("/limitation/restricted_writes"), "false");
+  EXPECT_EQ(document.text("/limitation/restricted_writes"), "true");
   EXPECT_EQ(document.text("/topics"),
             R"({"policy":"open","accept":"any","network_id":"kukuri:dev:","reserved":["lobby","hall"]})");
   EXPECT_EQ(document.text("/rate_limits/events_per_minute"), "11");
   EXPECT_EQ(document.text("/rate_limits/reqs_per_minute"), "12");
   EXPECT_EQ(document.text("/rate_limits/connections_per_minute"), "13");
+}
+
+std::size_t limit(const RelayRig& rig, std::string_view name) {
+  return std::stoul(Document(rig).text("/limitation/" + std::string(name)));
+}
+
+void expect_longest_content(const RelayRig& rig, const Tags& tags, std::string_view beyond) {
+  NostrClient client(rig.url());
+  const auto alice = SecretKey::generate();
+  const auto longest = limit(rig, "max_content_length");
+  store_at(client, note(alice, std::string(longest, 'x'), tags));
+  client.send(fmt::format(R"(["EVENT",{}])", note(alice, std::string(longest + 1, 'x'), tags).json()));
+  EXPECT_THAT(client.receive(), HasSubstr(beyond));
+}
+
+TEST(InfoTest, LongestContentIsTakenAndOneCharacterMoreIsNot) {
+  const Tags topic{{"t", "kukuri:global"}};
+  expect_longest_content(RelayRig(), topic, "invalid: event too large");
+  expect_longest_content(RelayRig(kOpen), {}, "invalid: event too large");
+  expect_longest_content(RelayRig(Flags{{"relay.message_bytes_max", "4KiB"}}), topic,
+                         "invalid: message too long");
+}
+
+TEST(InfoTest, ValuesAndTagsAreTakenUpToTheirLimits) {
+  const RelayRig rig;
+  NostrClient client(rig.url());
+  const auto alice = SecretKey::generate();
+  const auto tag = [&](std::size_t values) {
+    std::vector<std::string> list(values, "x");
+    return Tags{list, {"t", "kukuri:global"}};
+  };
+  store_at(client, note(alice, "", tag(limit(rig, "max_tag_values"))));
+  EXPECT_EQ(client.publish(note(alice, "", tag(limit(rig, "max_tag_values") + 1))).text,
+            "invalid: too many values in a tag");
+
+  const auto kinds = [](std::size_t count) {
+    std::string list = "0";
+    for (std::size_t i = 1; i < count; ++i) list += fmt::format(",{}", i);
+    return global_and(fmt::format(R"("kinds":[{}])", list));
+  };
+  EXPECT_EQ(client.stored(kinds(limit(rig, "max_filter_values"))).closed, "");
+  EXPECT_EQ(client.stored(kinds(limit(rig, "max_filter_values") + 1)).closed,
+            "invalid: too many values in a filter");
+
+  const auto letters = [](std::size_t count) {
+    std::string more;
+    for (std::size_t i = 1; i < count; ++i) {
+      more += fmt::format(R"({}"#{}":["x"])", i > 1 ? "," : "", static_cast<char>('A' + i));
+    }
+    return global_and(more);
+  };
+  EXPECT_EQ(client.stored(letters(limit(rig, "max_filter_tags"))).closed, "");
+  EXPECT_EQ(client.stored(letters(limit(rig, "max_filter_tags") + 1)).closed,
+            "invalid: too many tag filters");
+}
+
+TEST(InfoTest, AuthenticationIsRequiredFromItsTimeOn) {
+  const auto in_an_hour = std::to_string(unix_now() + 3'600);
+  RelayRig rig(
+      Flags{{"relay.topic_policy", "open"}, {"auth.mode", "required"}, {"auth.enforce_at", in_an_hour}});
+  EXPECT_EQ(Document(rig).text("/limitation/auth_required"), "false");
+  EXPECT_EQ(Document(rig).text("/limitation/restricted_writes"), "false");
+  rig.clock().shift(std::chrono::seconds(3'601));
+  EXPECT_EQ(Document(rig).text("/limitation/auth_required"), "true");
+  EXPECT_EQ(Document(rig).text("/limitation/restricted_writes"), "true");
 }
 
 }  // namespace
