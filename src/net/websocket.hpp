@@ -57,9 +57,9 @@ class WsHandler {
   // Once, at the end; nothing can be sent any more. The code of whichever side closed first; 1005: the peer's
   // close frame had no code; 1006: the connection ended without a close frame.
   virtual void on_close(std::uint16_t code, std::string_view reason) = 0;
-  // Everything that was queued has been handed to the socket: the moment to send the next page of something
+  // `bytes` more of what was queued have been handed to the socket: the moment to send more of something
   // long.
-  virtual void on_drained() {}
+  virtual void on_written(std::size_t bytes) { static_cast<void>(bytes); }
   virtual void on_pong(std::string_view payload) { static_cast<void>(payload); }
 };
 

@@ -40,7 +40,9 @@ struct WsClient::State final : WsHandler {
     pong.set();
   }
 
-  void on_drained() override { room.set(); }
+  void on_written(std::size_t) override {
+    if (session->queued_bytes() <= options.ws.queue_bytes_max / 2) room.set();
+  }
 
   void on_pong(std::string_view payload) override {
     if (payload == expected_pong) pong.set();

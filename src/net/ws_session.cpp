@@ -200,8 +200,8 @@ void WsSession::give_up_writing() {
   cut("a write took too long");
 }
 
-void WsSession::report_drained() {
-  if (!closing_ && !broken_) call_handler("on_drained", [this] { handler_->on_drained(); });
+void WsSession::report_written() {
+  if (!closing()) call_handler("on_written", [this] { handler_->on_written(bytes_in_flight_); });
 }
 
 void WsSession::report_end() {

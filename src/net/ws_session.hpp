@@ -83,7 +83,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   void begin_close(std::uint16_t code, std::string_view reason);
   void queue_close_frame(std::uint16_t code, std::string_view reason);
   void give_up_writing();
-  void report_drained();
+  void report_written();
   void report_end();
   Task<void> wait_for_change();
   void changed();

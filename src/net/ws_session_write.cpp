@@ -127,6 +127,7 @@ void WsSession::written() {
   const bool was_blocked = reading_blocked();
   queued_bytes_ -= bytes_in_flight_;
   if (was_blocked && !reading_blocked()) changed();
+  report_written();
   if (close_in_flight_) {
     close_deadline_ = std::min(*close_deadline_, std::chrono::steady_clock::now() + options_.close_timeout);
     arm();
@@ -157,7 +158,6 @@ void WsSession::flush_ended(const std::exception_ptr& error) {
   } else {
     if (queue_.capacity() > kKeptFramesMax) std::vector<Outgoing>().swap(queue_);
     if (batch_.capacity() > kKeptFramesMax) std::vector<Outgoing>().swap(batch_);
-    report_drained();
   }
   changed();
 }

@@ -51,7 +51,7 @@ struct Filter {
   std::optional<SortedSet<EventId>> ids;
   std::optional<SortedSet<Pubkey>> authors;
   std::optional<SortedSet<Kind>> kinds;
-  std::vector<TagFilter> tags;        // each letter once
+  std::vector<TagFilter> tags;        // each letter once; in their order, where they were read from JSON
   std::optional<std::int64_t> since;  // inclusive, as is until
   std::optional<std::int64_t> until;
 

@@ -1,5 +1,6 @@
 #include "nostr/filter_reader.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "nostr/event_parse.hpp"
@@ -143,6 +144,8 @@ tl::expected<Filter, Reason> read_filter(od::object object, const FilterLimits& 
     const auto refused = read_member(key, field.value(), limits, filter);
     if (refused) return tl::unexpected(*refused);
   }
+  std::sort(filter.tags.begin(), filter.tags.end(),
+            [](const TagFilter& a, const TagFilter& b) { return a.letter < b.letter; });
   return filter;
 }
 

@@ -105,6 +105,7 @@ constexpr auto kReasons = std::to_array<ReasonText>({
     {query_too_slow, "query_too_slow", "error: query too slow"},
     {query_failed, "query_failed", "error: query failed, try again"},
     {too_many_subscriptions, "too_many_subscriptions", "restricted: too many subscriptions"},
+    {filters_too_large, "filters_too_large", "restricted: filters of open subscriptions too large"},
     {not_auth_event, "not_auth_event", "invalid: not an auth event"},
     {wrong_challenge, "wrong_challenge", "invalid: wrong challenge"},
     {wrong_relay, "wrong_relay", "invalid: wrong relay"},

@@ -117,6 +117,7 @@ enum class Reason : std::uint8_t {
   query_too_slow,
   query_failed,
   too_many_subscriptions,
+  filters_too_large,
 
   // Who is asking.
   not_auth_event,

@@ -113,16 +113,20 @@ class Reading {
     }
     const auto closed = [&](Reason reason) { return refused(Answer::closed, reason, sub->text()); };
     std::vector<Filter> filters;
-    while (elements_.next()) {
+    for (std::size_t sent_filters = 0; elements_.next(); ++sent_filters) {
       od::object object;
-      if (filters.size() == limits_.filter.filters_max) return closed(Reason::too_many_filters);
+      if (sent_filters == limits_.filter.filters_max) return closed(Reason::too_many_filters);
       if (elements_.value().get_object().get(object) != simdjson::SUCCESS) {
         return closed(Reason::filter_not_object);
       }
       auto filter = read_filter(object, limits_.filter);
       if (!filter) return closed(filter.error());
-      filters.push_back(std::move(*filter));
-      if (filters.back().seq_after != filters.front().seq_after) return closed(Reason::seq_after_differs);
+      if (!filters.empty() && filter->seq_after != filters.front().seq_after) {
+        return closed(Reason::seq_after_differs);
+      }
+      if (std::find(filters.begin(), filters.end(), *filter) == filters.end()) {
+        filters.push_back(std::move(*filter));
+      }
     }
     if (!ended()) return refused(Answer::notice, Reason::message_not_json);
     if (filters.empty()) return closed(Reason::no_filters);

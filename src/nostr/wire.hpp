@@ -44,7 +44,7 @@ struct AuthMessage {
 };
 struct ReqMessage {
   SubId sub;
-  std::vector<Filter> filters;  // at least one; seq_after is the same in all
+  std::vector<Filter> filters;  // at least one, equal ones once; seq_after is the same in all
 };
 struct CountMessage {
   SubId sub;

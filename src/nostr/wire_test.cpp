@@ -47,6 +47,16 @@ TEST(ClientMessages, ReqAndCountCarryFilters) {
   EXPECT_EQ(parsed<CloseMessage>(R"(["CLOSE","c"])").sub.text(), "c");
 }
 
+TEST(ClientMessages, EqualFiltersAreOne) {
+  const auto req = parsed<ReqMessage>(
+      R"(["REQ","s",{"kinds":[1,2],"#a":["x"],"#b":["y"]},{"kinds":[1]},{"#b":["y"],"#a":["x"],"kinds":[2,1,1]}])");
+  ASSERT_EQ(req.filters.size(), 2U);
+  EXPECT_EQ(req.filters[0].kinds->values().size(), 2U);
+  EXPECT_EQ(req.filters[1].kinds->values().size(), 1U);
+  EXPECT_EQ(parsed<CountMessage>(R"(["COUNT","c",{"limit":1},{"limit":2},{"limit":1}])").filters.size(), 2U);
+  EXPECT_EQ(parsed<ReqMessage>(R"(["REQ","s",{"seq_after":1},{"seq_after":1}])").filters.size(), 1U);
+}
+
 TEST(ClientMessages, SubscriptionIdsAreOneToSixtyFourCharactersOfAnyKind) {
   const auto many = [](std::string_view character, int times) {
     std::string out;

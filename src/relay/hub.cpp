@@ -42,6 +42,10 @@ nostr::Reason reason_of(const std::exception_ptr& failure) {
   }
 }
 
+bool asks_for_nothing_stored(std::span<const nostr::Filter> filters) {
+  return std::all_of(filters.begin(), filters.end(), [](const auto& filter) { return filter.limit == 0U; });
+}
+
 }  // namespace
 
 Hub::Hub(const Executor& executor, HubOptions options, Reader& reader, pg::Listener& listener,
@@ -86,19 +90,60 @@ void Hub::open_now(const SubscriberPtr& subscriber, nostr::ReqMessage request) {
   auto& peer = peer_of(subscriber);
   const auto sub = request.sub.text();
   remove(peer, sub);
-  if (peer.subscriptions.size() >= options_.subscriptions_max) {
-    subscriber->deliver(
-        {text_frame(nostr::closed_message(sub, text_of(nostr::Reason::too_many_subscriptions)))});
-    return;
-  }
-  auto subscription = std::make_shared<Subscription>(peer, std::move(request), clock_.steady());
+  const auto bytes = memory_of(request.filters);
+  auto refusal = refusal_of(peer, request.filters, bytes);
+  if (peer.subscriptions.size() >= options_.subscriptions_max)
+    refusal = nostr::Reason::too_many_subscriptions;
+  if (refusal) return refuse_new(peer, sub, *refusal);
+  auto subscription = std::make_shared<Subscription>(peer, std::move(request), bytes, clock_.steady());
   peer.subscriptions.emplace(sub, subscription);
+  hold(peer, bytes);
   index_.add(subscription.get(), subscription->filters);
   metrics_.subscriptions.add(1);
-  if (peer.reads < options_.reads_max && answer_from_memory(peer, *subscription)) return;
-  reading_.insert(subscription.get());
-  peer.wanted.push_back(std::move(subscription));
+  if (asks_for_nothing_stored(subscription->filters)) return go_live(peer, *subscription);
+  if (peer.reads + peer.pages <= options_.reads_max && answer_from_memory(peer, *subscription)) return;
+  want_read(peer, std::move(subscription));
   start_reads(peer);
+}
+
+std::optional<nostr::Reason> Hub::refusal_of(const Peer& peer, std::span<const nostr::Filter> filters,
+                                             std::size_t bytes) const {
+  if (names_disabled_topic(filters)) return nostr::Reason::topic_not_enabled;
+  if (peer.filter_bytes + bytes > options_.filter_bytes_max) return nostr::Reason::filters_too_large;
+  if (filter_bytes_ + bytes > options_.filter_bytes_in_all_max) return nostr::Reason::capacity;
+  return std::nullopt;
+}
+
+// The session has looked already; but since then the topic may have been disabled.
+bool Hub::names_disabled_topic(std::span<const nostr::Filter> filters) const {
+  if (options_.policy != nostr::TopicPolicy::topics) return false;
+  const auto enabled = topics_.topics();
+  return std::any_of(filters.begin(), filters.end(), [&](const nostr::Filter& filter) {
+    const auto* topics = filter.tag('t');
+    return topics != nullptr && !std::all_of(topics->values().begin(), topics->values().end(),
+                                             [&](const auto& topic) { return enabled->is_enabled(topic); });
+  });
+}
+
+void Hub::hold(Peer& peer, std::size_t bytes) {
+  peer.filter_bytes += bytes;
+  filter_bytes_ += bytes;
+  metrics_.filter_bytes.set(static_cast<double>(filter_bytes_));
+}
+
+void Hub::release(Peer& peer, std::size_t bytes) {
+  peer.filter_bytes -= bytes;
+  filter_bytes_ -= bytes;
+  metrics_.filter_bytes.set(static_cast<double>(filter_bytes_));
+}
+
+// Every filter has a limit of 0. What got its OK before the REQ is stored, also if it waits in a batch.
+void Hub::go_live(Peer& peer, Subscription& subscription) {
+  subscription.live = true;
+  subscription.after = std::max(head_, own_head_);
+  if (!batches_.empty()) subscription.after = std::max(subscription.after, batches_.back().log.head);
+  const auto cursor = subscription.filters.front().seq_after.value_or(subscription.after);
+  peer.subscriber->deliver({text_frame(eose_of(subscription.sub, true, cursor))});
 }
 
 // Reads end by themselves (their deadlines); stopping waits for them.
@@ -115,34 +160,80 @@ bool Hub::answer_from_memory(Peer& peer, Subscription& subscription) {
   // Some that got their OK are not in memory yet: who asks for them must find them.
   if (!batches_.empty() || let_go_) return false;
   const auto now = seconds_of(clock_.now());
-  ReadResult result;
+  StoredPage page(StoredPage::Order::newest_first, reader_.limits().bytes_max);
   for (const auto& filter : subscription.filters) {
-    auto answer = cache_.find(filter, reader_.limit_of(filter), peer.viewer, now, head_);
-    if (!answer) return false;
-    result.more = result.more || answer->more;
-    result.events.insert(result.events.end(), answer->events.begin(), answer->events.end());
+    const auto limit = reader_.limit_of(filter);
+    if (limit == 0) page.cut();
+    if (limit > 0 && !cache_.find(filter, limit, peer.viewer, now, head_, page)) return false;
   }
-  if (subscription.filters.size() > 1) {
-    sort_newest_first(result.events);
-    result.events.erase(std::unique(result.events.begin(), result.events.end()), result.events.end());
-  }
-  if (cut_at_bytes(result.events, reader_.limits().bytes_max)) result.more = true;
-  result.head = head_;
-  result.cursor = head_;
   metrics_.queries_from_memory.add();
-  ++peer.reads;
-  finish_read(peer, subscription, std::move(result));
+  finish_read(peer, subscription, {page.events(), page.more(), head_, head_});
   return true;
 }
 
+void Hub::want_read(Peer& peer, std::shared_ptr<Subscription> subscription) {
+  reading_.insert(subscription.get());
+  peer.wanted.push_back(std::move(subscription));
+  metrics_.reads_waiting.add(1);
+}
+
+std::shared_ptr<Hub::Subscription> Hub::next_wanted(Peer& peer) {
+  auto subscription = std::move(peer.wanted.front());
+  peer.wanted.pop_front();
+  metrics_.reads_waiting.add(-1);
+  return subscription;
+}
+
+bool Hub::may_read(const Peer& peer) const {
+  return !peer.wanted.empty() && peer.reads + peer.pages < options_.reads_max;
+}
+
 void Hub::start_reads(Peer& peer) {
-  while (peer.reads < options_.reads_max && !peer.wanted.empty()) {
-    auto subscription = std::move(peer.wanted.front());
-    peer.wanted.pop_front();
-    if (subscription->peer == nullptr || answer_from_memory(peer, *subscription)) continue;
-    ++peer.reads;
-    fill_cache(*subscription);
-    run_task(read_stored(std::move(subscription), peer.viewer));
+  while (may_read(peer)) {
+    if (answer_from_memory(peer, *peer.wanted.front())) {
+      next_wanted(peer);
+    } else if (reads_ >= options_.reads_under_way_max) {
+      return stand_in_line(peer);
+    } else {
+      start_read(peer);
+    }
+  }
+}
+
+void Hub::start_read(Peer& peer) {
+  auto subscription = next_wanted(peer);
+  ++peer.reads;
+  ++reads_;
+  metrics_.reads_under_way.set(static_cast<double>(reads_));
+  fill_cache(*subscription);
+  run_task(read_stored(std::move(subscription), peer.viewer));
+}
+
+void Hub::stand_in_line(Peer& peer) {
+  if (peer.in_line) return;
+  peer.in_line = true;
+  peer.in_line_since = clock_.steady();
+  line_.push_back(&peer);
+}
+
+// One read for each connection in turn. A REQ for which the line was too long is told so.
+void Hub::serve_line() {
+  while (!line_.empty()) {
+    auto& peer = *line_.front();
+    const bool is_late = clock_.steady() - peer.in_line_since > options_.query_timeout;
+    if (!is_late && reads_ >= options_.reads_under_way_max) return;
+    line_.pop_front();
+    peer.in_line = false;
+    if (!may_read(peer)) continue;
+    if (answer_from_memory(peer, *peer.wanted.front())) {
+      next_wanted(peer);
+    } else if (is_late) {
+      metrics_.query_failed.with({std::string(label_of(nostr::Reason::query_too_slow))}).add();
+      refuse(peer, peer.wanted.front()->sub.text(), nostr::Reason::query_too_slow);
+    } else {
+      start_read(peer);
+    }
+    if (may_read(peer)) stand_in_line(peer);
   }
 }
 
@@ -155,7 +246,8 @@ void Hub::fill_cache(const Subscription& subscription) {
       continue;
     }
     const auto& topic = topics->values().front();
-    if (!cache_.wants(topic)) continue;
+    if (fills_ >= options_.fills_under_way_max || !cache_.wants(topic)) continue;
+    ++fills_;
     run_task(fill_window(topic, cache_.begin_fill(topic)));
   }
 }
@@ -163,12 +255,14 @@ void Hub::fill_cache(const Subscription& subscription) {
 Task<void> Hub::fill_window(std::string topic, std::uint64_t number) {
   std::exception_ptr failure;
   try {
-    auto newest =
-        co_await reader_.recent(topic, cache_.events_max(), Deadline::after(options_.query_timeout));
+    const auto& limits = cache_.limits();
+    auto newest = co_await reader_.recent(topic, limits.events_max, limits.fill_bytes_max,
+                                          Deadline::after(options_.query_timeout));
     cache_.fill(topic, number, std::move(newest));
   } catch (...) {
     failure = std::current_exception();
   }
+  --fills_;
   if (!failure) co_return;
   cache_.forget(topic, number);
   log::warning("live", "the recent events of a topic were not read", {{"error", describe(failure)}});
@@ -179,22 +273,21 @@ Task<void> Hub::read_stored(std::shared_ptr<Subscription> subscription, Viewer v
   ReadResult result;
   std::exception_ptr failure;
   try {
-    result = co_await reader_.read(subscription->filters, viewer, Deadline::after(options_.query_timeout));
+    result = co_await reader_.read(subscription->filters, viewer, Deadline::after(options_.query_timeout),
+                                   [&] { return subscription->open.load(); });
   } catch (...) {
     failure = std::current_exception();
   }
   if (failure) observe_query(subscription->opened_at, failure);
-  if (subscription->peer == nullptr) {  // closed or replaced meanwhile
-    read_ended(subscriber);
-    co_return;
+  if (subscription->peer != nullptr) {  // neither closed nor replaced meanwhile
+    auto& peer = *subscription->peer;
+    if (failure) {
+      refuse(peer, subscription->sub.text(), reason_of(failure));
+    } else {
+      finish_read(peer, *subscription, std::move(result));
+    }
   }
-  auto& peer = *subscription->peer;
-  if (failure) {
-    refuse(peer, subscription->sub.text(), reason_of(failure));
-    read_ended(subscriber);
-    co_return;
-  }
-  finish_read(peer, *subscription, std::move(result));
+  read_ended(subscriber);
 }
 
 void Hub::finish_read(Peer& peer, Subscription& subscription, ReadResult result) {
@@ -202,6 +295,7 @@ void Hub::finish_read(Peer& peer, Subscription& subscription, ReadResult result)
   reading_.erase(&subscription);
   subscription.live = true;
   subscription.after = result.head;
+  ++peer.pages;
   auto eose = eose_of(subscription.sub, result.more, result.cursor);
   peer.subscriber->deliver_page(subscription.sub, std::move(result.events), std::move(eose));
   std::vector<net::FramePtr> frames;
@@ -222,37 +316,51 @@ void Hub::observe_query(SteadyTime began, const std::exception_ptr& failure) {
 }
 
 void Hub::page_done(SubscriberPtr subscriber) {
-  asio::post(executor_, [this, subscriber = std::move(subscriber)] { read_ended(subscriber); });
+  asio::post(executor_, [this, subscriber = std::move(subscriber)] {
+    auto* peer = find_peer(*subscriber);
+    if (peer == nullptr) return;
+    --peer->pages;
+    start_reads(*peer);
+  });
 }
 
 void Hub::read_ended(const SubscriberPtr& subscriber) {
-  auto* peer = find_peer(*subscriber);
-  if (peer == nullptr) return;
-  --peer->reads;
-  start_reads(*peer);
+  --reads_;
+  metrics_.reads_under_way.set(static_cast<double>(reads_));
+  if (auto* peer = find_peer(*subscriber)) --peer->reads;
+  // Those who wait go before the next read of this one.
+  serve_line();
+  if (auto* peer = find_peer(*subscriber)) start_reads(*peer);
 }
 
 void Hub::count(SubscriberPtr subscriber, nostr::CountMessage request) {
   asio::post(executor_, [this, subscriber = std::move(subscriber), request = std::move(request)]() mutable {
-    auto& peer = peer_of(subscriber);
-    if (peer.counts_wanted.size() >= options_.counts_waiting_max) {
-      return refuse(peer, request.sub.text(), nostr::Reason::rate_limited);
-    }
-    peer.counts_wanted.push_back(std::move(request));
-    start_counts(peer);
+    count_now(subscriber, std::move(request));
   });
+}
+
+void Hub::count_now(const SubscriberPtr& subscriber, nostr::CountMessage request) {
+  auto& peer = peer_of(subscriber);
+  const auto bytes = memory_of(request.filters);
+  auto refusal = refusal_of(peer, request.filters, bytes);
+  if (peer.counts_wanted.size() >= options_.counts_waiting_max) refusal = nostr::Reason::rate_limited;
+  if (refusal) return refuse_new(peer, request.sub.text(), *refusal);
+  hold(peer, bytes);
+  peer.counts_wanted.push_back({std::move(request), bytes});
+  start_counts(peer);
 }
 
 void Hub::start_counts(Peer& peer) {
   while (peer.counts < options_.reads_max && !peer.counts_wanted.empty()) {
-    auto request = std::move(peer.counts_wanted.front());
+    auto count = std::move(peer.counts_wanted.front());
     peer.counts_wanted.pop_front();
     ++peer.counts;
-    run_task(read_count(peer.subscriber, std::move(request), peer.viewer));
+    run_task(read_count(peer.subscriber, std::move(count), peer.viewer));
   }
 }
 
-Task<void> Hub::read_count(SubscriberPtr subscriber, nostr::CountMessage request, Viewer viewer) {
+Task<void> Hub::read_count(SubscriberPtr subscriber, Count count, Viewer viewer) {
+  const auto& request = count.request;
   const auto began = clock_.steady();
   std::string reply;
   std::exception_ptr failure;
@@ -267,8 +375,11 @@ Task<void> Hub::read_count(SubscriberPtr subscriber, nostr::CountMessage request
   auto* peer = find_peer(*subscriber);
   if (peer == nullptr) co_return;
   --peer->counts;
+  release(*peer, count.bytes);
   if (failure) {
     refuse(*peer, request.sub.text(), reason_of(failure));
+  } else if (names_disabled_topic(request.filters)) {
+    refuse(*peer, request.sub.text(), nostr::Reason::topic_not_enabled);
   } else {
     subscriber->deliver({text_frame(reply)});
   }
@@ -290,7 +401,10 @@ void Hub::leave(SubscriberPtr subscriber) {
   asio::post(executor_, [this, subscriber = std::move(subscriber)] {
     auto* peer = find_peer(*subscriber);
     if (peer == nullptr) return;
+    while (!peer->wanted.empty()) next_wanted(*peer);
     while (!peer->subscriptions.empty()) remove(*peer, std::string(peer->subscriptions.begin()->first));
+    release(*peer, peer->filter_bytes);
+    if (peer->in_line) std::erase(line_, peer);
     peers_.erase(subscriber.get());
   });
 }
@@ -299,11 +413,20 @@ void Hub::remove(Peer& peer, const std::string& sub) {
   const auto found = peer.subscriptions.find(sub);
   if (found == peer.subscriptions.end()) return;
   auto& subscription = *found->second;
-  index_.remove(&subscription, subscription.filters);
+  index_.remove(&subscription);
+  release(peer, subscription.bytes);
   reading_.erase(&subscription);
+  const auto waits = std::erase(peer.wanted, found->second);
+  metrics_.reads_waiting.add(-static_cast<double>(waits));
   subscription.peer = nullptr;
+  subscription.open = false;
   metrics_.subscriptions.add(-1);
   peer.subscriptions.erase(found);
+}
+
+void Hub::refuse_new(Peer& peer, const std::string& sub, nostr::Reason reason) {
+  metrics_.req_refused.with({std::string(label_of(reason))}).add();
+  refuse(peer, sub, reason);
 }
 
 void Hub::refuse(Peer& peer, const std::string& sub, nostr::Reason reason) {
@@ -312,18 +435,10 @@ void Hub::refuse(Peer& peer, const std::string& sub, nostr::Reason reason) {
 }
 
 void Hub::topics_changed() {
-  if (options_.policy != nostr::TopicPolicy::topics) return;
-  const auto enabled = topics_.topics();
-  const auto is_refused = [&](const nostr::Filter& filter) {
-    const auto* topics = filter.tag('t');
-    return topics != nullptr && !std::all_of(topics->values().begin(), topics->values().end(),
-                                             [&](const auto& topic) { return enabled->is_enabled(topic); });
-  };
   for (auto& [subscriber, peer] : peers_) {
     std::vector<std::string> refused;
     for (const auto& [sub, subscription] : peer->subscriptions) {
-      const auto& filters = subscription->filters;
-      if (std::any_of(filters.begin(), filters.end(), is_refused)) refused.push_back(sub);
+      if (names_disabled_topic(subscription->filters)) refused.push_back(sub);
     }
     for (const auto& sub : refused) refuse(*peer, sub, nostr::Reason::topic_not_enabled);
   }

@@ -8,9 +8,14 @@
 //
 // Everything happens on one executor; the methods that are marked so may be called from anywhere.
 //
-// Bounded: subscriptions, stored reads under way and counts that wait of a connection, events that wait for
-// a stored read, batches of the writer that wait their turn. When those are too many they are let go, and
-// their rows are fetched like those of other relays.
+// Stored reads: a connection has a few at once, and pages on their way to the client count among them. The
+// process has `reads_under_way_max`; beyond that connections stand in line and get one read each in turn. A
+// REQ that memory answers needs no place in line and is not held up by reads of the same connection.
+//
+// Bounded: subscriptions of a connection and their memory, that of the process, stored reads under way,
+// counts that wait of a connection, time in line (`query_timeout`), events that wait for a stored read,
+// batches of the writer that wait their turn. When those are too many they are let go, and their rows are
+// fetched like those of other relays.
 #pragma once
 
 #include <chrono>
@@ -18,6 +23,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,8 +61,15 @@ struct HubOptions {
   // For following the log: a connection of its own, so that slow queries don't hold live delivery back.
   pg::ConnectOptions connect;
   nostr::TopicPolicy policy = nostr::TopicPolicy::topics;
-  std::size_t subscriptions_max = 50;   // of a connection
-  std::size_t reads_max = 4;            // of a connection, under way at once
+  std::size_t subscriptions_max = 50;  // of a connection
+  // Filters of subscriptions and of COUNTs that wait, with their entries in the index. A list of 2,000
+  // authors takes 0.45 MiB; eight of those are a client that follows many in several views.
+  std::size_t filter_bytes_max = 4 * 1024 * 1024;           // of a connection
+  std::size_t filter_bytes_in_all_max = 256 * 1024 * 1024;  // of the process
+  std::size_t reads_max = 4;                                // of a connection, at once
+  // A read holds up to 2 MiB of JSON and a piece of 1 MiB, about twice that as objects: 100 MiB for all.
+  std::size_t reads_under_way_max = 16;
+  std::size_t fills_under_way_max = 4;  // of windows of recent events, each twice such a read
   std::size_t counts_waiting_max = 50;  // of a connection
   std::size_t waiting_max = 5'000;      // events that wait for a stored read
   std::size_t batches_max = 256;        // of the writer, while the log is being followed
@@ -94,6 +108,7 @@ class Hub final : public Service {
  private:
   struct Subscription;
   struct Peer;
+  struct Count;
   struct Batch {
     Appended log;
     std::vector<LiveEventPtr> stored;
@@ -103,18 +118,33 @@ class Hub final : public Service {
   Peer& peer_of(const SubscriberPtr& subscriber);
   Peer* find_peer(const Subscriber& subscriber);
   void open_now(const SubscriberPtr& subscriber, nostr::ReqMessage request);
+  void count_now(const SubscriberPtr& subscriber, nostr::CountMessage request);
+  [[nodiscard]] std::optional<nostr::Reason> refusal_of(const Peer& peer,
+                                                        std::span<const nostr::Filter> filters,
+                                                        std::size_t bytes) const;
+  [[nodiscard]] bool names_disabled_topic(std::span<const nostr::Filter> filters) const;
+  void hold(Peer& peer, std::size_t bytes);
+  void release(Peer& peer, std::size_t bytes);
+  void go_live(Peer& peer, Subscription& subscription);
+  void want_read(Peer& peer, std::shared_ptr<Subscription> subscription);
+  std::shared_ptr<Subscription> next_wanted(Peer& peer);
+  [[nodiscard]] bool may_read(const Peer& peer) const;
   void start_reads(Peer& peer);
+  void start_read(Peer& peer);
+  void stand_in_line(Peer& peer);
+  void serve_line();
   void start_counts(Peer& peer);
   void run_task(Task<void> task);
   bool answer_from_memory(Peer& peer, Subscription& subscription);
   void fill_cache(const Subscription& subscription);
   Task<void> fill_window(std::string topic, std::uint64_t number);
   Task<void> read_stored(std::shared_ptr<Subscription> subscription, Viewer viewer);
-  Task<void> read_count(SubscriberPtr subscriber, nostr::CountMessage request, Viewer viewer);
+  Task<void> read_count(SubscriberPtr subscriber, Count count, Viewer viewer);
   // Counts a REQ or COUNT that has been answered, or has failed.
   void observe_query(SteadyTime began, const std::exception_ptr& failure);
   void finish_read(Peer& peer, Subscription& subscription, ReadResult result);
   void remove(Peer& peer, const std::string& sub);
+  void refuse_new(Peer& peer, const std::string& sub, nostr::Reason reason);
   void refuse(Peer& peer, const std::string& sub, nostr::Reason reason);
   void read_ended(const SubscriberPtr& subscriber);
 
@@ -144,6 +174,10 @@ class Hub final : public Service {
   SubscriptionIndex<Subscription> index_;
   HashMap<const Subscriber*, std::unique_ptr<Peer>> peers_;
   HashSet<Subscription*> reading_;
+  std::size_t filter_bytes_ = 0;
+  std::size_t reads_ = 0;   // under way
+  std::size_t fills_ = 0;   // likewise
+  std::deque<Peer*> line_;  // those that may read as soon as another read has ended
 
   nostr::Seq head_;
   std::unique_ptr<pg::Connection> connection_;

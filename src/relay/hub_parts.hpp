@@ -1,6 +1,7 @@
 // What the hub keeps for a connection. For hub.cpp and hub_log.cpp.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -13,33 +14,47 @@
 namespace todoke::relay {
 
 struct Hub::Subscription {
-  Subscription(Peer& owner, nostr::ReqMessage request, SteadyTime now);
+  Subscription(Peer& owner, nostr::ReqMessage request, std::size_t size, SteadyTime now);
 
-  Peer* peer;  // null: closed
+  Peer* peer;                     // null: closed
+  std::atomic<bool> open = true;  // the same, for the read under way, which may run elsewhere
   SubscriberPtr subscriber;
   nostr::SubId sub;
   std::vector<nostr::Filter> filters;
+  std::size_t bytes;  // of the filters
   SteadyTime opened_at;
   bool live = false;  // the stored events have been sent
   nostr::Seq after;   // those up to here were among them
   std::vector<LiveEventPtr> waiting;
 };
 
+struct Hub::Count {
+  nostr::CountMessage request;
+  std::size_t bytes;  // of the filters
+};
+
 struct Hub::Peer {
   SubscriberPtr subscriber;
   Viewer viewer;
   std::map<std::string, std::shared_ptr<Subscription>, std::less<>> subscriptions;
-  std::deque<std::shared_ptr<Subscription>> wanted;  // stored reads that wait for their turn
-  std::deque<nostr::CountMessage> counts_wanted;
-  std::size_t reads = 0;
-  std::size_t counts = 0;
+  std::size_t filter_bytes = 0;  // of the subscriptions and counts
+  // Open subscriptions whose stored events have not been read yet, in the order of their REQs.
+  std::deque<std::shared_ptr<Subscription>> wanted;
+  std::size_t reads = 0;  // under way
+  std::size_t pages = 0;  // on their way to the client
+  bool in_line = false;
+  SteadyTime in_line_since{};
+  std::deque<Count> counts_wanted;
+  std::size_t counts = 0;  // under way
 };
 
-inline Hub::Subscription::Subscription(Peer& owner, nostr::ReqMessage request, SteadyTime now)
+inline Hub::Subscription::Subscription(Peer& owner, nostr::ReqMessage request, std::size_t size,
+                                       SteadyTime now)
     : peer(&owner),
       subscriber(owner.subscriber),
       sub(std::move(request.sub)),
       filters(std::move(request.filters)),
+      bytes(size),
       opened_at(now) {}
 
 }  // namespace todoke::relay

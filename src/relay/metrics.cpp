@@ -44,6 +44,13 @@ RelayMetrics::RelayMetrics(metrics::Registry& r)
       query_failed(
           r.counters("todoke_query_failed_total", "REQs and COUNTs that could not be answered.", {"reason"})),
       queries_from_memory(r.counter("todoke_query_memory_total", "REQs that were answered from memory.")),
+      reads_under_way(r.gauge("todoke_reads_under_way", "Stored reads of REQs that are under way.")),
+      reads_waiting(r.gauge("todoke_reads_waiting", "REQs whose stored events wait to be read.")),
+      filter_bytes(r.gauge("todoke_filter_bytes",
+                           "Memory of the filters of open subscriptions and of COUNTs, estimated.")),
+      req_refused(r.counters("todoke_req_refused_total",
+                             "REQs and COUNTs that were refused before anything was read, by why.",
+                             {"reason"})),
       expired(r.counter("todoke_expired_total", "Events whose expiration was written to the log.")),
       ephemeral_dropped(
           r.counter("todoke_ephemeral_dropped_total",

@@ -27,6 +27,10 @@ struct RelayMetrics {
   metrics::Histogram& query_seconds;                // todoke_query_seconds
   metrics::Family<metrics::Counter>& query_failed;  // todoke_query_failed_total{reason}
   metrics::Counter& queries_from_memory;            // todoke_query_memory_total
+  metrics::Gauge& reads_under_way;                  // todoke_reads_under_way
+  metrics::Gauge& reads_waiting;                    // todoke_reads_waiting
+  metrics::Gauge& filter_bytes;                     // todoke_filter_bytes
+  metrics::Family<metrics::Counter>& req_refused;   // todoke_req_refused_total{reason}
   metrics::Counter& expired;                        // todoke_expired_total
   metrics::Counter& ephemeral_dropped;              // todoke_ephemeral_dropped_total
   metrics::Gauge& log_head;                         // todoke_log_head_seq

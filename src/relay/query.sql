@@ -85,6 +85,13 @@ WHERE e.created_at BETWEEN $3 AND $1 AND (e.created_at < $1 OR e.event_id > $2) 
   AND e.superseded_at IS NULL
 ORDER BY e.created_at DESC, e.event_id LIMIT $4;
 
+-- name: keys_by_id
+SELECT e.* FROM unnest($5::text[]) AS k (event_id) CROSS JOIN LATERAL (
+  SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay.events e
+  WHERE e.event_id = k.event_id AND e.created_at BETWEEN $3 AND $1 AND (e.created_at < $1 OR e.event_id > $2)
+    AND e.deleted_at IS NULL AND e.superseded_at IS NULL LIMIT 1) e
+ORDER BY e.created_at DESC, e.event_id LIMIT $4;
+
 -- The order of the log, oldest first: $1 the seq after which, $2 the last seq, $3 how many rows.
 -- name: keys_by_topic_seq
 SELECT l.* FROM unnest($4::text[]) AS k (topic_id) CROSS JOIN LATERAL (
@@ -98,22 +105,35 @@ SELECT e.ingested_seq, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay
 WHERE e.ingested_seq > $1 AND e.ingested_seq <= $2 AND e.deleted_at IS NULL AND e.superseded_at IS NULL
 ORDER BY e.ingested_seq LIMIT $3;
 
--- The events of a page that are in effect, in any order.
+-- Those of a page that are in effect, in its order, until their text has reached $2 bytes: `place` in the page from 1
+-- on, and the text `so_far`.
 -- name: events_of
-SELECT e.* FROM unnest($1::text[], $2::timestamptz[], $3::text[]) AS k (event_id, ingested_at, lifetime)
-  CROSS JOIN LATERAL (
-    SELECT e.event_id, e.pubkey, e.created_at, e.kind, e.tags::text, e.content, e.sig, e.raw, e.ingested_seq,
-      extract(epoch FROM e.expires_at)::bigint AS expires_at, e.non_public, e.topics
-    FROM cn_relay.events e
-    WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char"
-      AND e.deleted_at IS NULL AND e.superseded_at IS NULL LIMIT 1) e;
+SELECT e.* FROM (
+  SELECT e.*, k.place, sum(e.bytes) OVER (ORDER BY k.place ROWS UNBOUNDED PRECEDING) AS so_far
+  FROM unnest($1::text[], $3::timestamptz[], $4::text[]) WITH ORDINALITY AS k (event_id, ingested_at, lifetime, place)
+    CROSS JOIN LATERAL (
+      SELECT e.event_id, e.pubkey, e.created_at, e.kind, e.tags::text, e.content, e.sig, e.raw, e.ingested_seq,
+        extract(epoch FROM e.expires_at)::bigint AS expires_at, e.non_public, e.topics,
+        octet_length(e.tags::text) + octet_length(e.content) + coalesce(octet_length(e.raw), 0) AS bytes
+      FROM cn_relay.events e
+      WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char"
+        AND e.deleted_at IS NULL AND e.superseded_at IS NULL LIMIT 1) e) e
+WHERE e.so_far - e.bytes < $2
+ORDER BY e.place;
 
+-- The same where nothing but the ids is known.
 -- name: events_by_id
-SELECT e.* FROM unnest($1::text[]) AS k (event_id) CROSS JOIN LATERAL (
-    SELECT e.event_id, e.pubkey, e.created_at, e.kind, e.tags::text, e.content, e.sig, e.raw, e.ingested_seq,
-      extract(epoch FROM e.expires_at)::bigint AS expires_at, e.non_public, e.topics
-    FROM cn_relay.events e
-    WHERE e.event_id = k.event_id AND e.deleted_at IS NULL AND e.superseded_at IS NULL LIMIT 1) e;
+SELECT e.* FROM (
+  SELECT e.*, k.place, sum(e.bytes) OVER (ORDER BY k.place ROWS UNBOUNDED PRECEDING) AS so_far
+  FROM unnest($1::text[]) WITH ORDINALITY AS k (event_id, place)
+    CROSS JOIN LATERAL (
+      SELECT e.event_id, e.pubkey, e.created_at, e.kind, e.tags::text, e.content, e.sig, e.raw, e.ingested_seq,
+        extract(epoch FROM e.expires_at)::bigint AS expires_at, e.non_public, e.topics,
+        octet_length(e.tags::text) + octet_length(e.content) + coalesce(octet_length(e.raw), 0) AS bytes
+      FROM cn_relay.events e
+      WHERE e.event_id = k.event_id AND e.deleted_at IS NULL AND e.superseded_at IS NULL LIMIT 1) e) e
+WHERE e.so_far - e.bytes < $2
+ORDER BY e.place;
 
 -- What a COUNT asks for whose filter needs nothing but links. $3 whether the asker may see what is not public.
 -- name: count_by_topic

@@ -1,13 +1,14 @@
 #include "relay/reader.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "base/hash_table.hpp"
 #include "relay/event_rows.hpp"
 #include "relay/query_sql.hpp"
 #include "relay/read_plan.hpp"
@@ -20,6 +21,8 @@ using nostr::Filter;
 // Rows of a page: what was asked for and a little more, within these.
 constexpr std::size_t kPageRowsMin = 32;
 constexpr std::size_t kPageRowsMax = 1'000;
+// Text of the events that are fetched at once. A page of small events comes in one piece.
+constexpr std::int64_t kPieceBytes = 1024 * 1024;
 
 using Hexes = std::vector<std::string>;
 using Kinds = std::vector<std::int32_t>;
@@ -46,14 +49,14 @@ struct Cursor {
   std::string id;
 };
 
-// The statement and parameters of one page.
 struct PageQuery {
   pg::Statement statement;
   pg::Params params;
 };
 
-PageQuery page_query(const Filter& filter, const Way& way, const Cursor& cursor, std::size_t rows) {
-  const auto oldest = filter.since.value_or(std::numeric_limits<std::int64_t>::min());
+PageQuery page_query(const Filter& filter, const Way& way, const Cursor& cursor, std::int64_t oldest,
+                     std::size_t rows) {
+  oldest = std::max(oldest, filter.since.value_or(oldest));
   pg::Params params(cursor.created_at, cursor.id, oldest, static_cast<std::int64_t>(rows));
   switch (way.path) {
     case Path::topic:
@@ -81,110 +84,95 @@ PageQuery page_query(const Filter& filter, const Way& way, const Cursor& cursor,
     case Path::time:
       return {sql::kKeysByTime, std::move(params)};
     case Path::ids:
-      break;
+      params.add(hexes_of(*filter.ids));
+      return {sql::kKeysById, std::move(params)};
   }
-  throw std::logic_error("this path has no pages");
+  throw std::logic_error("a path without a statement");
 }
+
+// What all filters of a REQ or COUNT share.
+struct Scope {
+  pg::Connection& connection;
+  Viewer viewer;
+  std::chrono::sys_seconds now;
+  nostr::Seq head;
+  Deadline deadline;
+  StillWanted still_wanted;
+};
+
+// Gets the events that pass, in the order of the read. False: that is enough.
+using Take = std::function<bool(LiveEventPtr)>;
+
+// The events of a page, by what finds them: `times` and `lifetimes` name their partitions and may be missing.
+struct Keys {
+  Hexes ids;
+  std::vector<SystemTime> times;
+  Hexes lifetimes;
+
+  [[nodiscard]] PageQuery query(std::size_t first, std::size_t count) const {
+    const auto part = [&](const auto& list) { return std::span(list).subspan(first, count); };
+    pg::Params params(part(ids), kPieceBytes);
+    if (times.empty()) return {sql::kEventsById, std::move(params)};
+    params.add(part(times)).add(part(lifetimes));
+    return {sql::kEventsOf, std::move(params)};
+  }
+};
 
 // One filter against one connection.
 class FilterRead {
  public:
-  FilterRead(pg::Connection& connection, const Filter& filter, ReadPlan plan, Viewer viewer,
-             std::chrono::sys_seconds now, nostr::Seq head)
-      : connection_(connection),
+  FilterRead(const Scope& scope, const Filter& filter, ReadPlan plan)
+      : scope_(scope),
         filter_(filter),
         plan_(std::move(plan)),
         choice_(plan_.ways.size()),
-        cursor_{filter.until.value_or(std::numeric_limits<std::int64_t>::max()), ""},
-        viewer_(viewer),
-        now_(now),
-        head_(head) {}
+        cursor_{filter.until.value_or(std::numeric_limits<std::int64_t>::max()), ""} {}
 
-  // Adds up to `limit` events to `found`, newest first; true: there are more.
-  Task<bool> newest(std::size_t limit, std::vector<LiveEventPtr>& found, Deadline deadline) {
-    if (is_by_ids()) co_return co_await by_ids(limit, found, deadline);
-    const auto first = found.size();
+  // Fills the page with the newest ones, up to `limit` of them.
+  Task<void> newest(std::size_t limit, StoredPage& page) {
+    const auto take = into(page, limit);
     auto rows = std::clamp(limit + 1, kPageRowsMin, kPageRowsMax);
-    for (bool more = true; more; rows = kPageRowsMax) {
-      more = co_await next_page(rows, found, deadline);
-      if (found.size() - first > limit) {
-        found.resize(first + limit);
-        co_return true;
+    for (bool more = true; more; rows = kPageRowsMax) more = co_await next_page(rows, page.oldest(), take);
+  }
+
+  // With those of `ids` that pass, in their order.
+  Task<void> ranked(Hexes ids, std::size_t limit, StoredPage& page) {
+    const Keys keys{std::move(ids), {}, {}};
+    const auto take = into(page, limit);
+    co_await take_events(keys, take);
+  }
+
+  // With those after `after` in the order of the log.
+  Task<void> by_seq(nostr::Seq after, std::size_t limit, StoredPage& page) {
+    auto left = limit;
+    auto last = after;
+    const Take take = [&](LiveEventPtr live) {
+      if (left == 0) {
+        page.cut_after(last);
+        return false;
       }
-    }
-    co_return false;
-  }
-
-  // Adds the ids of all that pass.
-  Task<void> all(HashSet<nostr::EventId>& ids, Deadline deadline) {
-    std::vector<LiveEventPtr> found;
-    if (is_by_ids()) {
-      co_await by_ids(filter_.ids->values().size(), found, deadline);
-      for (const auto& live : found) ids.insert(live->event->id());
-      co_return;
-    }
+      --left;
+      last = live->seq;
+      return page.add(std::move(live));
+    };
     for (bool more = true; more;) {
-      more = co_await next_page(kPageRowsMax, found, deadline);
-      for (const auto& live : found) ids.insert(live->event->id());
-      found.clear();
-    }
-  }
-
-  // Those of `ids` that pass, in their order.
-  Task<bool> ranked(const Hexes& ids, std::size_t limit, std::vector<LiveEventPtr>& found,
-                    Deadline deadline) {
-    const auto rows = co_await connection_.query(sql::kEventsById, {ids}, deadline);
-    HashMap<std::string, LiveEventPtr> events;
-    for (const auto& row : rows) events.emplace(row.get<std::string>(0), read_event(row));
-    const auto first = found.size();
-    for (const auto& id : ids) {
-      if (const auto event = events.find(id); event != events.end()) take(event->second, found);
-    }
-    const bool more = found.size() - first > limit;
-    if (more) found.resize(first + limit);
-    co_return more;
-  }
-
-  // The same in the order of the log, after `after`.
-  Task<bool> by_seq(nostr::Seq after, std::size_t limit, std::vector<LiveEventPtr>& found,
-                    Deadline deadline) {
-    const auto first = found.size();
-    for (;;) {
-      pg::Params params(after.value, head_.value, static_cast<std::int64_t>(kPageRowsMax));
+      pg::Params params(after.value, scope_.head.value, static_cast<std::int64_t>(kPageRowsMax));
       if (plan_.by_links) params.add(filter_.tag('t')->values());
       const auto statement = plan_.by_links ? sql::kKeysByTopicSeq : sql::kKeysBySeq;
-      const auto keys = co_await connection_.query(statement, std::move(params), deadline);
-      co_await take_page(keys, found, deadline);
-      if (found.size() - first > limit) {
-        found.resize(first + limit);
-        co_return true;
-      }
-      if (keys.size() < kPageRowsMax) co_return false;
-      after = {keys[keys.size() - 1].get<std::int64_t>(0)};
+      const auto keys = co_await scope_.connection.query(statement, std::move(params), scope_.deadline);
+      more = co_await take_page(keys, take) && keys.size() == kPageRowsMax;
+      if (more) after = {keys[keys.size() - 1].get<std::int64_t>(0)};
     }
   }
 
- private:
-  Task<bool> by_ids(std::size_t limit, std::vector<LiveEventPtr>& found, Deadline deadline) {
-    const auto ids = hexes_of(*filter_.ids);
-    const auto rows = co_await connection_.query(sql::kEventsById, {ids}, deadline);
-    std::vector<LiveEventPtr> matched;
-    for (const auto& row : rows) take(read_event(row), matched);
-    sort_newest_first(matched);
-    const bool more = matched.size() > limit;
-    if (more) matched.resize(limit);
-    found.insert(found.end(), matched.begin(), matched.end());
-    co_return more;
-  }
-
-  [[nodiscard]] bool is_by_ids() const { return plan_.ways.front().path == Path::ids; }
-
-  // Adds what passes of the next page of candidates; false: it was the last.
-  Task<bool> next_page(std::size_t rows, std::vector<LiveEventPtr>& found, Deadline deadline) {
-    auto query = page_query(filter_, plan_.ways[choice_.next()], cursor_, rows);
-    const auto keys = co_await connection_.query(query.statement, std::move(query.params), deadline);
-    co_await take_page(keys, found, deadline);
-    if (keys.size() < rows) co_return false;
+  // Gives what passes of the next page of candidates, newest first and none older than `oldest`. False: it
+  // was the last, or enough.
+  Task<bool> next_page(std::size_t rows, std::int64_t oldest, const Take& take) {
+    auto query = page_query(filter_, plan_.ways[choice_.next()], cursor_, oldest, rows);
+    const auto keys =
+        co_await scope_.connection.query(query.statement, std::move(query.params), scope_.deadline);
+    const bool goes_on = co_await take_page(keys, take);
+    if (!goes_on || keys.size() < rows) co_return false;
     // From its first row: where the cursor stood, nothing may have been for years.
     const auto newest = keys[0].get<std::int64_t>(0);
     const auto last = keys[keys.size() - 1];
@@ -193,34 +181,56 @@ class FilterRead {
     co_return true;
   }
 
-  // Fetches the events of a page and adds those that pass, in the order of the page.
-  Task<void> take_page(const pg::Result& keys, std::vector<LiveEventPtr>& found, Deadline deadline) {
-    Hexes ids;
-    std::vector<SystemTime> times;
-    Hexes lifetimes;
-    for (const auto& key : keys) {
-      auto id = key.get<std::string>(1);
-      if (!seen_.insert(id).second) continue;
-      ids.push_back(std::move(id));
-      times.push_back(key.get<SystemTime>(2));
-      lifetimes.push_back(key.get<std::string>(3));
-    }
-    if (ids.empty()) co_return;
-    pg::Params params(ids, times, lifetimes);
-    const auto rows = co_await connection_.query(sql::kEventsOf, std::move(params), deadline);
-    HashMap<std::string_view, LiveEventPtr> events;
-    for (const auto& row : rows) events.emplace(row.get<std::string_view>(0), read_event(row));
-    for (const auto& id : ids) {
-      if (const auto event = events.find(id); event != events.end()) take(event->second, found);
-    }
+ private:
+  static Take into(StoredPage& page, std::size_t limit) {
+    return [&page, left = limit](LiveEventPtr live) mutable {
+      if (left == 0) {
+        page.cut();
+        return false;
+      }
+      --left;
+      return page.add(std::move(live));
+    };
   }
 
-  void take(LiveEventPtr live, std::vector<LiveEventPtr>& found) const {
-    if (live->seq > head_ || !is_visible(*live, viewer_, now_) || !nostr::matches(filter_, *live->event))
-      return;
-    if (plan_.by_links && !is_linked(*live)) return;
-    if (filter_.seq_after && live->seq <= *filter_.seq_after) return;
-    found.push_back(std::move(live));
+  // The events of a page, in its order. An event with several links stands in it several times in a row.
+  Task<bool> take_page(const pg::Result& rows, const Take& take) {
+    Keys keys;
+    for (const auto& row : rows) {
+      const auto id = row.get<std::string_view>(1);
+      if (!keys.ids.empty() && keys.ids.back() == id) continue;
+      keys.ids.emplace_back(id);
+      keys.times.push_back(row.get<SystemTime>(2));
+      keys.lifetimes.push_back(row.get<std::string>(3));
+    }
+    co_return co_await take_events(keys, take);
+  }
+
+  // Fetches events piece by piece, so that large ones don't come all at once. The server looks at all that it
+  // is asked for: each piece asks for twice as many as the last one held.
+  Task<bool> take_events(const Keys& keys, const Take& take) {
+    auto count_max = keys.ids.size();
+    for (std::size_t first = 0; first < keys.ids.size();) {
+      if (!scope_.still_wanted()) co_return false;
+      const auto count = std::min(count_max, keys.ids.size() - first);
+      auto query = keys.query(first, count);
+      const auto rows =
+          co_await scope_.connection.query(query.statement, std::move(query.params), scope_.deadline);
+      for (const auto& row : rows) {
+        auto live = read_event(row);
+        if (passes(*live) && !take(std::move(live))) co_return false;
+      }
+      const bool is_cut = !rows.empty() && rows[rows.size() - 1].get<std::int64_t>("so_far") >= kPieceBytes;
+      first += is_cut ? static_cast<std::size_t>(rows[rows.size() - 1].get<std::int64_t>("place")) : count;
+      count_max = 2 * (is_cut ? rows.size() : count);
+    }
+    co_return true;
+  }
+
+  [[nodiscard]] bool passes(const LiveEvent& live) const {
+    return live.seq <= scope_.head && is_visible(live, scope_.viewer, scope_.now) &&
+           nostr::matches(filter_, *live.event) && (!plan_.by_links || is_linked(live)) &&
+           (!filter_.seq_after || live.seq > *filter_.seq_after);
   }
 
   [[nodiscard]] bool is_linked(const LiveEvent& live) const {
@@ -229,15 +239,18 @@ class FilterRead {
                        [&](const auto& topic) { return asked.contains(topic); });
   }
 
-  pg::Connection& connection_;
+  const Scope& scope_;
   const Filter& filter_;
   ReadPlan plan_;
   WayChoice choice_;
   Cursor cursor_;
-  Viewer viewer_;
-  std::chrono::sys_seconds now_;
-  nostr::Seq head_;
-  HashSet<std::string> seen_;  // an event can have several links
+};
+
+// A filter of a COUNT: the places of the matches that were read and not counted yet.
+struct Walk {
+  FilterRead read;
+  std::deque<StoredPage::Place> found = {};
+  bool more = true;
 };
 
 std::chrono::sys_seconds seconds_of(SystemTime time) {
@@ -249,44 +262,41 @@ Task<nostr::Seq> head_of(pg::Connection& connection, Deadline deadline) {
   co_return nostr::Seq{row.one().get<std::int64_t>(0)};
 }
 
-void keep_each_once(std::vector<LiveEventPtr>& events) {
-  const auto same = [](const auto& a, const auto& b) { return a->event->id() == b->event->id(); };
-  events.erase(std::unique(events.begin(), events.end(), same), events.end());
+StoredPage::Order order_of(const std::vector<Filter>& filters) {
+  const bool is_ranked = std::any_of(filters.begin(), filters.end(),
+                                     [](const Filter& filter) { return filter.search.has_value(); });
+  if (is_ranked) return StoredPage::Order::as_added;
+  return filters.front().seq_after ? StoredPage::Order::by_seq : StoredPage::Order::newest_first;
 }
 
-// The same where they are not sorted.
-void keep_first_of_each(std::vector<LiveEventPtr>& events) {
-  HashSet<nostr::EventId> seen;
-  std::erase_if(events, [&](const auto& live) { return !seen.insert(live->event->id()).second; });
-}
-
-void sort_by_seq(std::vector<LiveEventPtr>& events) {
-  std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) { return a->seq < b->seq; });
+// All filters give their matches in the same order, so that each event can be counted once while no more than
+// a page of each is in memory.
+Task<std::uint64_t> count_together(std::deque<Walk>& walks) {
+  for (std::uint64_t counted = 0;; ++counted) {
+    const StoredPage::Place* next = nullptr;
+    for (auto& walk : walks) {
+      const Take take = [&](const LiveEventPtr& live) {
+        walk.found.push_back(place_by_time(*live->event));
+        return true;
+      };
+      while (walk.found.empty() && walk.more) {
+        walk.more =
+            co_await walk.read.next_page(kPageRowsMax, std::numeric_limits<std::int64_t>::min(), take);
+      }
+      if (!walk.found.empty() && (next == nullptr || walk.found.front() < *next)) next = &walk.found.front();
+    }
+    if (next == nullptr) co_return counted;
+    const auto place = *next;
+    for (auto& walk : walks) {
+      if (!walk.found.empty() && walk.found.front() == place) walk.found.pop_front();
+    }
+  }
 }
 
 }  // namespace
 
 bool is_visible(const LiveEvent& live, const Viewer& viewer, std::chrono::sys_seconds now) {
   return (!live.non_public || viewer.authenticated) && !is_over(live, now);
-}
-
-void sort_newest_first(std::vector<LiveEventPtr>& events) {
-  std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
-    if (a->event->created_at() != b->event->created_at())
-      return a->event->created_at() > b->event->created_at();
-    return a->event->id() < b->event->id();
-  });
-}
-
-bool cut_at_bytes(std::vector<LiveEventPtr>& events, std::size_t bytes_max) {
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    bytes += events[i]->event->json().size();
-    if (bytes <= bytes_max || i == 0) continue;
-    events.resize(i);
-    return true;
-  }
-  return false;
 }
 
 std::size_t Reader::limit_of(const Filter& filter) const {
@@ -308,56 +318,37 @@ Task<std::vector<std::string>> Reader::find_ranked(const Filter& filter, Deadlin
   co_return co_await search_->find(std::move(request), deadline);
 }
 
-Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer, Deadline deadline) {
+Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer, Deadline deadline,
+                              StillWanted still_wanted) {
   std::vector<Hexes> ranked(filters.size());
   for (std::size_t i = 0; i < filters.size(); ++i) {
-    if (filters[i].search) ranked[i] = co_await find_ranked(filters[i], deadline);
+    if (filters[i].search && limit_of(filters[i]) > 0) ranked[i] = co_await find_ranked(filters[i], deadline);
   }
   const auto lease = co_await pool_.acquire(deadline);
   ReadResult result;
   result.head = co_await head_of(*lease, deadline);
-  const auto now = seconds_of(clock_.now());
-  const bool by_seq = filters.front().seq_after.has_value();
-  // By seq, a filter that was cut hides what comes after its last event.
-  auto complete_until = result.head;
-  for (std::size_t i = 0; i < filters.size(); ++i) {
+  const Scope scope{*lease, viewer, seconds_of(clock_.now()), result.head, deadline, std::move(still_wanted)};
+  const auto after = filters.front().seq_after;
+  StoredPage page(order_of(filters), limits_.bytes_max);
+  for (std::size_t i = 0; i < filters.size() && scope.still_wanted(); ++i) {
     const auto& filter = filters[i];
-    auto plan = plan_read(filter, policy_);
     const auto limit = limit_of(filter);
-    if (plan.ways.empty()) continue;
-    FilterRead read(*lease, filter, std::move(plan), viewer, now, result.head);
+    auto plan = plan_read(filter, policy_);
+    if (limit == 0) page.cut();
+    if (limit == 0 || plan.ways.empty()) continue;
+    FilterRead read(scope, filter, std::move(plan));
     if (filter.search) {
-      const bool more = co_await read.ranked(ranked[i], limit, result.events, deadline);
-      result.more = result.more || more;
-    } else if (by_seq) {
-      const bool more = co_await read.by_seq(*filter.seq_after, limit, result.events, deadline);
-      if (more)
-        complete_until = std::min(complete_until, limit == 0 ? *filter.seq_after : result.events.back()->seq);
-      result.more = result.more || more;
+      co_await read.ranked(std::move(ranked[i]), limit, page);
+    } else if (after) {
+      co_await read.by_seq(*after, limit, page);
     } else {
-      const bool more = co_await read.newest(limit, result.events, deadline);
-      result.more = result.more || more;
+      co_await read.newest(limit, page);
     }
   }
-  const bool is_ranked = std::any_of(filters.begin(), filters.end(),
-                                     [](const Filter& filter) { return filter.search.has_value(); });
-  if (is_ranked) {
-    keep_first_of_each(result.events);
-  } else if (by_seq) {
-    sort_by_seq(result.events);
-    keep_each_once(result.events);
-  } else {
-    sort_newest_first(result.events);
-    keep_each_once(result.events);
-  }
-  if (by_seq) {
-    std::erase_if(result.events, [&](const auto& live) { return live->seq > complete_until; });
-  }
-  if (cut_at_bytes(result.events, limits_.bytes_max)) result.more = true;
+  result.events = page.events();
+  result.more = page.more();
   result.cursor = result.head;
-  if (by_seq && result.more) {
-    result.cursor = result.events.empty() ? *filters.front().seq_after : result.events.back()->seq;
-  }
+  if (after && result.more) result.cursor = result.events.empty() ? *after : result.events.back()->seq;
   co_return result;
 }
 
@@ -377,18 +368,17 @@ Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer vie
     }
   }
   const auto head = co_await head_of(*lease, deadline);
-  const auto now = seconds_of(clock_.now());
-  HashSet<nostr::EventId> ids;
+  const Scope scope{*lease, viewer, seconds_of(clock_.now()), head, deadline, [] { return true; }};
+  std::deque<Walk> walks;
   for (const auto& filter : filters) {
     auto plan = plan_read(filter, policy_);
-    if (plan.ways.empty()) continue;
-    FilterRead read(*lease, filter, std::move(plan), viewer, now, head);
-    co_await read.all(ids, deadline);
+    if (!plan.ways.empty()) walks.push_back({FilterRead(scope, filter, std::move(plan))});
   }
-  co_return ids.size();
+  co_return co_await count_together(walks);
 }
 
-Task<ReadResult> Reader::recent(const std::string& topic, std::size_t events_max, Deadline deadline) {
+Task<ReadResult> Reader::recent(const std::string& topic, std::size_t events_max, std::size_t bytes_max,
+                                Deadline deadline) {
   Filter filter;
   filter.tags.push_back({'t', nostr::SortedSet<std::string>({topic})});
   const auto lease = co_await pool_.acquire(deadline);
@@ -397,8 +387,13 @@ Task<ReadResult> Reader::recent(const std::string& topic, std::size_t events_max
   ReadPlan plan;
   plan.ways.push_back({Path::topic, 't', {topic}});
   const Viewer everything{true};
-  FilterRead read(*lease, filter, std::move(plan), everything, std::chrono::sys_seconds::min(), result.head);
-  result.more = co_await read.newest(events_max, result.events, deadline);
+  const Scope scope{*lease,      everything, std::chrono::sys_seconds::min(),
+                    result.head, deadline,   [] { return true; }};
+  StoredPage page(StoredPage::Order::newest_first, bytes_max);
+  FilterRead read(scope, filter, std::move(plan));
+  co_await read.newest(events_max, page);
+  result.events = page.events();
+  result.more = page.more();
   co_return result;
 }
 

@@ -3,13 +3,16 @@
 // The head of the log is read first; what the log named later is left to live delivery. So a result holds
 // exactly what was in effect with a seq up to `head`, less what lost its effect while it was read.
 //
-// Bounded: events and bytes of a result, rows of a page, time (the deadline).
+// Bounded: events of a result, rows of a page, time (the deadline), and memory while it reads: the JSON of
+// the result (StoredPage), whatever the number of filters, and a piece of 1 MiB that is being looked at. A
+// COUNT holds a page of ids for each filter.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -18,6 +21,7 @@
 #include "outbox/search_port.hpp"
 #include "pg/pool.hpp"
 #include "relay/incoming.hpp"
+#include "relay/stored_page.hpp"
 
 namespace todoke::relay {
 
@@ -41,10 +45,8 @@ struct ReadResult {
 // What a viewer may see of an event, stored or live.
 bool is_visible(const LiveEvent& live, const Viewer& viewer, std::chrono::sys_seconds now);
 
-// The newest first; of several filters, each with its own limit.
-void sort_newest_first(std::vector<LiveEventPtr>& events);
-// Cuts a result at `bytes_max` bytes of JSON, but leaves one event. True: it was cut.
-bool cut_at_bytes(std::vector<LiveEventPtr>& events, std::size_t bytes_max);
+// Asked while a result is being read. False: nobody waits for it any more, and it may end anyhow.
+using StillWanted = std::function<bool()>;
 
 class Reader {
  public:
@@ -54,11 +56,14 @@ class Reader {
       : pool_(pool), clock_(clock), policy_(policy), limits_(limits), search_(search) {}
 
   // Throws what the pool and the connection throw. A filter with `search` gives its events in the order of
-  // their rank; then no filter of the REQ is sorted with the others.
-  Task<ReadResult> read(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline);
+  // their rank; then no filter of the REQ is sorted with the others. A filter with a limit of 0 is not read;
+  // the result says `more` for it.
+  Task<ReadResult> read(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline,
+                        StillWanted still_wanted);
   Task<std::uint64_t> count(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline);
-  // The newest `events_max` events of a topic that are in effect, whoever may see them.
-  Task<ReadResult> recent(const std::string& topic, std::size_t events_max, Deadline deadline);
+  // The newest events of a topic that are in effect, whoever may see them.
+  Task<ReadResult> recent(const std::string& topic, std::size_t events_max, std::size_t bytes_max,
+                          Deadline deadline);
 
   [[nodiscard]] const ReadLimits& limits() const { return limits_; }
   [[nodiscard]] std::size_t limit_of(const nostr::Filter& filter) const;

@@ -43,6 +43,7 @@ void RecentCache::trim(Window& window) {
   }
   window.events.erase(window.events.begin(), window.events.begin() + excess);
   window.complete = false;
+  window.events_when_cut = window.events.size();
   window.bytes -= freed;
   bytes_ -= freed;
 }
@@ -83,32 +84,32 @@ void RecentCache::remove(const Gone& gone) {
   }
 }
 
-std::optional<RecentCache::Answer> RecentCache::find(const nostr::Filter& filter, std::size_t limit,
-                                                     const Viewer& viewer, std::chrono::sys_seconds now,
-                                                     nostr::Seq head) {
+bool RecentCache::find(const nostr::Filter& filter, std::size_t limit, const Viewer& viewer,
+                       std::chrono::sys_seconds now, nostr::Seq head, StoredPage& page) {
   const auto* topics = filter.tag('t');
   if (topics == nullptr || topics->values().size() != 1 || filter.seq_after || filter.ids || filter.search) {
-    return std::nullopt;
+    return false;
   }
   const auto found = windows_.find(topics->values().front());
-  if (found == windows_.end() || !found->second.filled) return std::nullopt;
+  if (found == windows_.end() || !found->second.filled) return false;
   const auto& window = found->second;
   by_use_.splice(by_use_.begin(), by_use_, window.used);
-  Answer answer;
+  auto left = limit;
   for (const auto& entry : window.events | std::views::reverse) {
     const auto& live = *entry;
-    if (filter.since && live.event->created_at() < *filter.since) return answer;
+    if (filter.since && live.event->created_at() < *filter.since) return true;
     if (live.seq > head || !is_visible(live, viewer, now) || !nostr::matches(filter, *live.event)) continue;
-    if (answer.events.size() == limit) {
-      answer.more = true;
-      return answer;
+    if (left == 0) {
+      page.cut();
+      return true;
     }
-    answer.events.push_back(entry);
+    --left;
+    if (!page.add(entry)) return true;
   }
-  if (window.complete) return answer;
+  if (window.complete) return true;
   // Deletions have thinned it out: the next one who asks for the topic fills it anew.
-  if (window.events.size() * 2 < limits_.events_max) drop(found);
-  return std::nullopt;
+  if (window.events.size() * 2 < window.events_when_cut) drop(found);
+  return false;
 }
 
 bool RecentCache::wants(const std::string& topic) const {
@@ -132,6 +133,7 @@ void RecentCache::fill(const std::string& topic, std::uint64_t number, ReadResul
   window.complete = !newest.more;
   std::erase_if(newest.events, [&](const auto& live) { return window.went.contains(live->event->id()); });
   window.events.assign(newest.events.rbegin(), newest.events.rend());
+  window.events_when_cut = window.events.size();
   for (const auto& live : window.events) window.bytes += live->event->json().size();
   bytes_ += window.bytes;
   for (auto& live : window.came) {

@@ -3,13 +3,12 @@
 // thread-safe.
 //
 // Bounded: `topics_max` windows (the one unused for longest goes), `events_max` events in a window,
-// `bytes_max` of JSON in all.
+// `bytes_max` of JSON in all. `fill_bytes_max` bounds what is read to fill a window.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "nostr/filter.hpp"
 #include "relay/reader.hpp"
 #include "relay/store.hpp"
+#include "relay/stored_page.hpp"
 
 namespace todoke::relay {
 
@@ -24,6 +24,7 @@ struct CacheLimits {
   std::size_t topics_max = 256;
   std::size_t events_max = 1'000;
   std::size_t bytes_max = 64 * 1024 * 1024;
+  std::size_t fill_bytes_max = 4 * 1024 * 1024;  // twice what a REQ gets
 };
 
 class RecentCache {
@@ -34,14 +35,10 @@ class RecentCache {
   void add(const LiveEventPtr& live);
   void remove(const Gone& gone);
 
-  // What a filter asks for, newest first, of what the log has named up to `head`; or nothing when the windows
-  // can't tell.
-  struct Answer {
-    std::vector<LiveEventPtr> events;
-    bool more = false;
-  };
-  std::optional<Answer> find(const nostr::Filter& filter, std::size_t limit, const Viewer& viewer,
-                             std::chrono::sys_seconds now, nostr::Seq head);
+  // Adds what a filter asks for, of what the log has named up to `head`, to the page. False: the windows
+  // can't tell, and the page is good for nothing.
+  bool find(const nostr::Filter& filter, std::size_t limit, const Viewer& viewer,
+            std::chrono::sys_seconds now, nostr::Seq head, StoredPage& page);
 
   // Whether a window for the topic is worth filling now: it is asked for and not there. begin_fill gives a
   // number, which must be followed by fill or forget with it. The window may be dropped and begun anew
@@ -53,12 +50,13 @@ class RecentCache {
   void forget(const std::string& topic, std::uint64_t number);
   void clear();
 
-  [[nodiscard]] std::size_t events_max() const { return limits_.events_max; }
+  [[nodiscard]] const CacheLimits& limits() const { return limits_; }
 
  private:
   struct Window {
     std::vector<LiveEventPtr> events;  // oldest first
     bool complete = false;             // nothing older exists
+    std::size_t events_when_cut = 0;   // if it is not complete
     bool filled = false;
     std::uint64_t number = 0;        // of its begin_fill
     std::vector<LiveEventPtr> came;  // while it was being filled

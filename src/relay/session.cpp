@@ -26,7 +26,7 @@ constexpr std::size_t kBadMessagesMax = 100;
 constexpr std::string_view kNotUnderstood = "too many messages that can't be understood";
 // Keys that a connection may prove; a client has a handful of accounts.
 constexpr std::size_t kAuthenticatedMax = 16;
-// With less than this waiting for the client, it gets the next page.
+// With less than this of a page waiting for the client, it gets the next one.
 constexpr std::size_t kPageRoomBytes = 1024 * 1024;
 
 constexpr std::uint16_t kPolicyViolation = 1008;
@@ -306,16 +306,19 @@ void Session::deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, s
     if (!session->connection_) return;
     for (const auto& live : events) session->send(nostr::event_message(sub, live->event->json()));
     session->send(eose);
-    if (session->connection_ && session->connection_->queued_bytes() < kPageRoomBytes) {
+    const auto queued = session->connection_ ? session->connection_->queued_bytes() : 0;
+    if (queued < kPageRoomBytes) {
       session->services_.hub.page_done(session);
     } else {
-      ++session->pages_;
+      session->pages_.push_back(session->written_ + queued - kPageRoomBytes);
     }
   });
 }
 
-void Session::on_drained() {
-  for (; pages_ > 0; --pages_) services_.hub.page_done(self());
+// By the page's own bytes: where live events keep coming, the queue as a whole may never get short.
+void Session::on_written(std::size_t bytes) {
+  written_ += bytes;
+  for (; !pages_.empty() && pages_.front() <= written_; pages_.pop_front()) services_.hub.page_done(self());
 }
 
 }  // namespace todoke::relay

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,7 +29,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void on_open(const std::shared_ptr<net::WsConnection>& connection) override;
   void on_message(net::WsOpcode opcode, std::string_view payload) override;
   void on_close(std::uint16_t code, std::string_view reason) override;
-  void on_drained() override;
+  void on_written(std::size_t bytes) override;
 
   void deliver(std::vector<net::FramePtr> frames) override;
   void deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) override;
@@ -70,7 +72,9 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   Executor executor_;
   std::vector<nostr::Pubkey> authenticated_;
   std::size_t bad_messages_ = 0;  // in a row
-  std::size_t pages_ = 0;         // sent, and not yet handed to the socket
+  std::uint64_t written_ = 0;     // bytes handed to the socket
+  // Of each page that was sent and waits for the socket: at how many bytes there is room for the next one.
+  std::deque<std::uint64_t> pages_;
 };
 
 }  // namespace todoke::relay

@@ -88,3 +88,37 @@ std::vector<std::string> event_keys(const nostr::Event& event) {
 }
 
 }  // namespace todoke::relay::detail
+
+namespace todoke::relay {
+namespace {
+
+// An entry under a key that no other filter has: the key's text, its node, its bucket, its slot.
+constexpr std::size_t kEntryBytes = 200;
+// What an allocation takes beyond what was asked for.
+constexpr std::size_t kAllocationBytes = 16;
+
+std::size_t text_bytes(const std::string& text) {
+  constexpr auto kObject = sizeof(std::string);
+  // A short text is part of the object.
+  return kObject + (text.capacity() < kObject / 2 ? 0 : text.capacity() + kAllocationBytes);
+}
+
+}  // namespace
+
+std::size_t memory_of(std::span<const nostr::Filter> filters) {
+  std::size_t bytes = 0;
+  for (const auto& filter : filters) {
+    bytes += sizeof filter + detail::index_keys(filter).size() * kEntryBytes;
+    if (filter.ids) bytes += filter.ids->values().size() * sizeof(nostr::EventId);
+    if (filter.authors) bytes += filter.authors->values().size() * sizeof(nostr::Pubkey);
+    if (filter.kinds) bytes += filter.kinds->values().size() * sizeof(nostr::Kind);
+    if (filter.search) bytes += text_bytes(*filter.search);
+    for (const auto& tag : filter.tags) {
+      bytes += sizeof tag;
+      for (const auto& value : tag.values.values()) bytes += text_bytes(value);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace todoke::relay

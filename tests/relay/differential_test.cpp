@@ -19,6 +19,11 @@ constexpr std::size_t kRequests = 120;
 constexpr std::size_t kLimitDefault = 40;  // low, so that it cuts
 constexpr nostr::Kind kLast = 9'999;       // told apart from all random ones
 
+const std::vector<std::string>& topics() {
+  static const std::vector<std::string> kTopics = {"kukuri:global", topic('1'), topic('2')};
+  return kTopics;
+}
+
 bool is_in(const std::string& id, const Ids& ids) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
@@ -39,7 +44,6 @@ class Dice {
     for (int i = 0; i < 4; ++i)
       keys_.push_back(SecretKey::from_hex(fmt::format("{:064x}", below(1 << 30) + 1)).value());
     for (const auto* digits : {"0", "1", "a", "f"}) hexes_.emplace_back(64, *digits);
-    topics_ = {"kukuri:global", topic('1'), topic('2')};
   }
 
   NaiveEvent event() {
@@ -48,7 +52,7 @@ class Dice {
     Tags tags;
     if (kind >= 30'000 && kind < 40'000) tags.push_back({"d", one_of(values_)});
     if (!open_ || below(3) > 0) {
-      for (std::size_t i = 0; i <= below(3); ++i) tags.push_back({"t", one_of(topics_)});
+      for (std::size_t i = 0; i <= below(3); ++i) tags.push_back({"t", one_of(topics())});
     }
     for (std::size_t i = below(5); i > 0; --i) tags.push_back(tag());
     std::shuffle(tags.begin(), tags.end(), random_);
@@ -116,7 +120,7 @@ class Dice {
     std::vector<std::string> list;
     // With topics an empty list is refused.
     for (std::size_t i = open_ && below(20) == 0 ? 0 : 1 + below(2); i > 0; --i) {
-      list.push_back(open_ && below(3) == 0 ? one_of(values_) : one_of(topics_));
+      list.push_back(open_ && below(3) == 0 ? one_of(values_) : one_of(topics()));
     }
     return list;
   }
@@ -133,7 +137,6 @@ class Dice {
   std::uint64_t signed_ = 0;
   std::vector<SecretKey> keys_;
   std::vector<std::string> hexes_;
-  std::vector<std::string> topics_;
   std::vector<char> letters_ = {'e', 'p', 'x', 'X', 'd', 'r'};
   std::vector<std::string> values_ = {"a",   "b", "A", "", std::string("a\0b", 3), std::string(300, 'v'),
                                       "日本"};
@@ -146,6 +149,7 @@ struct Mode {
   std::uint64_t seed = 0;
   Flags flags;
   bool open = false;
+  bool memory = false;
 
   friend void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
 };
@@ -205,6 +209,18 @@ class DifferentialTest : public testing::TestWithParam<Mode> {
                                        [&](const auto& event) { return passes_any(event, request.filters); });
       EXPECT_EQ(client.count("c", request.json()), fmt::format(R"(["COUNT","c",{{"count":{}}}])", count))
           << request.json();
+    }
+  }
+
+  // Asks for each topic until the answer comes from memory.
+  void fill_windows() {
+    NostrClient client(rig.url());
+    for (const auto& id : topics()) {
+      const auto before = rig.metric("todoke_query_memory_total");
+      ASSERT_TRUE(await([&] {
+        client.stored(fmt::format(R"({{"#t":["{}"],"limit":1}})", id));
+        return rig.metric("todoke_query_memory_total") > before;
+      })) << id;
     }
   }
 
@@ -269,8 +285,8 @@ class LiveReader {
 
 INSTANTIATE_TEST_SUITE_P(, DifferentialTest,
                          testing::Values(Mode{"Tables", 1, {{"relay.cache_topics", "0"}}},
-                                         Mode{"Memory", 2, {}},
-                                         Mode{"SmallMemory", 3, {{"relay.cache_events", "20"}}},
+                                         Mode{"Memory", 2, {}, false, true},
+                                         Mode{"SmallMemory", 3, {{"relay.cache_events", "20"}}, false, true},
                                          Mode{"Open", 4, kOpen, true}),
                          [](const auto& mode) { return mode.param.name; });
 
@@ -305,6 +321,14 @@ TEST_P(DifferentialTest, StoredLiveAndNaiveAgree) {
   effective.push_back(last);
   compare_stored(requests, effective);
   compare_by_seq(requests, effective, dice);
+
+  // What was stored before the start comes from the tables, into the windows too.
+  rig.stop();
+  rig.start();
+  compare_stored(requests, effective);
+  if (GetParam().memory) fill_windows();
+  if (HasFatalFailure()) return;
+  compare_stored(requests, effective);
 }
 
 }  // namespace

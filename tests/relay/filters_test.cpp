@@ -34,7 +34,7 @@ class FiltersTest : public testing::TestWithParam<Mode> {
   void SetUp() override {
     if (!GetParam().from_memory) return;
     const auto from_memory = await([&] {
-      client.stored(global_and(R"("limit":0)"));
+      client.stored(global_and(R"("limit":1)"));
       return rig.metric("todoke_query_memory_total") > 0;
     });
     ASSERT_TRUE(from_memory);
@@ -92,9 +92,11 @@ TEST_P(FiltersTest, EoseTellsWhetherThereIsMoreAndWhereTheLogStands) {
   EXPECT_EQ(eose(kGlobal), fmt::format(R"(["EOSE","s",["finish","seq:{}"]])", seq));
   EXPECT_EQ(eose(global_and(R"("limit":5)")), fmt::format(R"(["EOSE","s",["finish","seq:{}"]])", seq));
   EXPECT_EQ(eose(global_and(R"("limit":4)")), fmt::format(R"(["EOSE","s",["more","seq:{}"]])", seq));
+  // Nobody has looked whether there are any.
   EXPECT_EQ(eose(global_and(R"("limit":0)")), fmt::format(R"(["EOSE","s",["more","seq:{}"]])", seq));
   EXPECT_EQ(eose(global_and(R"("limit":0,"kinds":[7])")),
-            fmt::format(R"(["EOSE","s",["finish","seq:{}"]])", seq));
+            fmt::format(R"(["EOSE","s",["more","seq:{}"]])", seq));
+  EXPECT_EQ(eose(global_and(R"("limit":0,"seq_after":1)")), R"(["EOSE","s",["more","seq:1"]])");
 }
 
 TEST_P(FiltersTest, LimitZeroGivesNothingStoredButWhatComes) {
@@ -347,6 +349,16 @@ TEST_P(FiltersTest, AnswerThatWouldBeTooLongIsCut) {
       global_and(fmt::format(R"("until":{})", kTime - static_cast<std::int64_t>(answer.ids.size()))));
   EXPECT_EQ(answer.ids.size() + rest.ids.size(), 40U);
   EXPECT_FALSE(rest.has_more());
+  // The bytes are those of all filters together, and of ids too.
+  std::string list;
+  for (const auto& event : events) list += (list.empty() ? "\"" : ",\"") + hex_of(event) + "\"";
+  const auto by_ids = client.stored(global_and(fmt::format(R"("ids":[{}])", list)));
+  EXPECT_EQ(by_ids.ids, ids);
+  EXPECT_TRUE(by_ids.has_more());
+  const auto merged = client.stored(global_and(fmt::format(R"("until":{})", kTime - 5)) + "," +
+                                    global_and(fmt::format(R"("since":{})", kTime - 9)));
+  EXPECT_EQ(merged.ids, ids);
+  EXPECT_TRUE(merged.has_more());
 }
 
 class FilterTextsTest : public TopicsTest {

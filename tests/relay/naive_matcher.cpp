@@ -96,6 +96,7 @@ NaiveAnswer naive_answer(const std::vector<NaiveEvent>& effective, const std::ve
   std::set<std::string> chosen;
   for (const auto& filter : filters) {
     std::size_t left = filter.limit.value_or(limit_default);
+    if (left == 0) answer.more = true;
     for (const auto& event : sorted) {
       if (!passes(event, filter)) continue;
       if (left == 0) {
@@ -118,6 +119,7 @@ NaiveAnswer naive_answer_by_seq(const std::vector<NaiveEvent>& effective, const 
   std::sort(sorted.begin(), sorted.end(),
             [&](const auto& a, const auto& b) { return seqs.at(a.id) < seqs.at(b.id); });
   NaiveAnswer answer;
+  answer.more = filter.limit == 0U;
   for (const auto& event : sorted) {
     if (seqs.at(event.id) <= filter.seq_after.value() || !passes(event, filter)) continue;
     if (answer.ids.size() == filter.limit.value_or(limit_default)) {

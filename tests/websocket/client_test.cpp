@@ -96,15 +96,19 @@ class Pages : public EchoHandler {
   static constexpr int kMessages = 5000;
   void on_open(const std::shared_ptr<WsConnection>& connection) override {
     EchoHandler::on_open(connection);
-    on_drained();
+    send_page();
   }
-  void on_drained() override {
+  void on_written(std::size_t) override {
+    if (connection_->queued_bytes() == 0) send_page();
+  }
+
+ private:
+  void send_page() {
     for (int i = 0; i < 100 && next_ < kMessages; ++i)
       connection_->send_text(std::to_string(next_++) + std::string(2000, '.'));
     if (next_ == kMessages) connection_->close(1000, "");
   }
 
- private:
   int next_ = 0;
 };
 
