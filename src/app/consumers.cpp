@@ -1,5 +1,6 @@
 #include "app/consumers.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -156,15 +157,16 @@ std::string paused_text(const ConsumerView& view) {
   return fmt::format("{} is paused: it goes on after `todoke consumers resume {}`", view.name, view.name);
 }
 
-Task<void> wait_for_replay(pg::Connection& connection, std::string name, std::int64_t from) {
+Task<void> wait_for_replay(pg::Connection& connection, std::string name) {
   auto view = co_await view_of(connection, name);
   const auto head = view.head;
+  const auto total = view.backlog_rows;
   Progress progress;
   Waiting waiting("replay");
   while (view.last_seq < head) {
     if (view.paused) throw UserError(paused_text(view));
     if (view.state == "needs_rebuild") throw UserError(lost_text(name));
-    progress.show(view.last_seq - from, head - from);
+    progress.show(std::max<std::int64_t>(total - view.backlog_rows, 0), total);
     waiting.look(view);
     co_await sleep_for(kLookEvery);
     view = co_await view_of(connection, name);
@@ -201,10 +203,10 @@ std::int64_t parse_seq(const std::string& text) {
 
 Task<void> print_consumers(pg::Connection& connection) {
   const auto views = co_await outbox::list_consumers(connection, std::nullopt, soon());
-  print(fmt::format("{:<24} {:<13} {:>12} {:>10} {:>9}  {}\n", "consumer", "state", "seq", "behind", "lag",
+  print(fmt::format("{:<24} {:<13} {:>16} {:>10} {:>9}  {}\n", "consumer", "state", "seq", "behind", "lag",
                     "dead letters"));
   for (const auto& view : views) {
-    print(fmt::format("{:<24} {:<13} {:>12} {:>10} {:>9}  {}{}\n", view.name, condition(view), view.last_seq,
+    print(fmt::format("{:<24} {:<13} {:>16} {:>10} {:>9}  {}{}\n", view.name, condition(view), view.last_seq,
                       view.backlog_rows, duration(view.backlog_seconds), view.dead_letters,
                       view.mandatory ? "  (mandatory)" : ""));
   }
@@ -262,7 +264,7 @@ Task<void> replay_consumer(pg::Connection& connection, std::string name, const A
     co_return;
   }
   if (!arguments.has("no-wait")) {
-    co_await wait_for_replay(connection, name, from.value);
+    co_await wait_for_replay(connection, name);
   } else if (view.paused) {
     note(paused_text(view));
   }

@@ -17,7 +17,7 @@ struct ConsumerView {
   std::string name;
   std::int64_t last_seq = 0;
   std::int64_t head = 0;
-  std::int64_t backlog_rows = 0;  // gaps of the sequence count, too
+  std::int64_t backlog_rows = 0;
   double backlog_seconds = 0;
   bool mandatory = false;
   bool paused = false;

@@ -1,17 +1,12 @@
 -- Looking after consumers.
 
 -- name: list_consumers
-SELECT c.consumer, c.last_seq, greatest(h.head - greatest(c.last_seq, f.dropped_until), 0) AS rows,
-  CASE WHEN h.head > c.last_seq THEN coalesce(extract(epoch FROM clock_timestamp() - (
-    SELECT o.appended_at FROM cn_relay.events_outbox o WHERE o.seq > c.last_seq ORDER BY o.seq LIMIT 1)), 0)
-  ELSE 0 END::double precision AS seconds,
-  c.mandatory, c.paused, c.state, c.epoch, c.owner, c.lease_until > clock_timestamp() AS held,
+SELECT c.consumer, c.last_seq, b.rows, b.seconds, b.head, c.mandatory, c.paused, c.state, c.epoch, c.owner, c.lease_until > clock_timestamp() AS held,
   extract(epoch FROM clock_timestamp() - c.updated_at)::double precision AS idle, c.purged_rows,
   (SELECT count(*) FROM cn_relay.consumer_dead_letters d WHERE d.consumer = c.consumer) AS dead_letters,
   c.rebuild_done, c.rebuild_total,
-  extract(epoch FROM clock_timestamp() - c.rebuild_since)::double precision AS rebuilding_for, h.head
-FROM cn_relay.consumer_offsets c, cn_relay.log_floor f,
-  (SELECT coalesce(max(seq), 0) AS head FROM cn_relay.events_outbox) h
+  extract(epoch FROM clock_timestamp() - c.rebuild_since)::double precision AS rebuilding_for
+FROM cn_relay.consumer_offsets c JOIN cn_relay.backlogs() b USING (consumer)
 WHERE $1::text IS NULL OR c.consumer = $1
 ORDER BY c.consumer LIMIT 1000;
 

@@ -121,15 +121,8 @@ SELECT e.* FROM unnest($1::text[], $2::timestamptz[]) AS k (event_id, ingested_a
     e.deleted_at IS NULL AND e.superseded_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > now())
   FROM cn_relay.events e WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at LIMIT 1) e;
 
--- Backlog in rows (gaps of the sequence count, too, what retention has taken does not) and in seconds, of every
--- consumer.
 -- name: backlogs
-SELECT c.consumer, c.last_seq, c.mandatory, c.paused, c.state,
-  coalesce(c.lease_until > clock_timestamp(), false) AS held,
-  greatest(h.head - greatest(c.last_seq, f.dropped_until), 0) AS rows,
-  CASE WHEN h.head > c.last_seq THEN coalesce(extract(epoch FROM clock_timestamp() - (
-    SELECT o.appended_at FROM cn_relay.events_outbox o WHERE o.seq > c.last_seq ORDER BY o.seq LIMIT 1)), 0)
-  ELSE 0 END::double precision AS seconds
-FROM cn_relay.consumer_offsets c, cn_relay.log_floor f,
-  (SELECT coalesce(max(seq), 0) AS head FROM cn_relay.events_outbox) h
+SELECT c.consumer, c.mandatory, c.paused, c.state, coalesce(c.lease_until > clock_timestamp(), false) AS held,
+  b.rows, b.seconds
+FROM cn_relay.consumer_offsets c JOIN cn_relay.backlogs() b USING (consumer)
 ORDER BY c.consumer LIMIT $1;

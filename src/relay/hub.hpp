@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -97,8 +98,11 @@ class Hub final : public Service {
   // On the hub's executor.
   void appended(const Appended& log, std::vector<LiveEventPtr> stored);
   void topics_changed();
-  // Forgets what it remembers of stored events.
-  void restored() { cache_.clear(); }
+  // The last row of the log that was delivered.
+  [[nodiscard]] nostr::Seq head() const { return head_; }
+  // Forgets what it remembers of stored events, and what it was told of and has not delivered: what of that
+  // is still in the log is fetched again.
+  void restored();
 
   [[nodiscard]] std::string_view name() const override { return "live"; }
   Task<void> start() override;
@@ -148,6 +152,8 @@ class Hub final : public Service {
   void refuse(Peer& peer, const std::string& sub, nostr::Reason reason);
   void read_ended(const SubscriberPtr& subscriber);
 
+  // Drops the batches that wait; their rows are fetched like those of other relays.
+  void let_go();
   void apply(const Batch& batch);
   void apply_gone(const Gone& gone);
   [[nodiscard]] bool is_gone_later(const nostr::EventId& id) const;
@@ -183,6 +189,7 @@ class Hub final : public Service {
   std::unique_ptr<pg::Connection> connection_;
   std::deque<Batch> batches_;
   bool let_go_ = false;  // batches whose rows have not been fetched yet
+  std::uint64_t restores_ = 0;
   bool busy_ = false;    // a catch_up is under way: batches wait their turn
   bool told_ = true;     // others may have written
   nostr::Seq own_head_;  // the last row of this relay's writer

@@ -32,10 +32,7 @@ void Hub::appended(const Appended& log, std::vector<LiveEventPtr> stored) {
   wake_.set();
   if (batches_.size() > options_.batches_max) {
     metrics_.live_batches_let_go.add(batches_.size());
-    own_head_ = std::max(own_head_, batches_.back().log.head);
-    batches_.clear();
-    let_go_ = true;
-    told_ = true;
+    let_go();
     return;
   }
   if (busy_ || log.head_before > head_) return;
@@ -44,6 +41,20 @@ void Hub::appended(const Appended& log, std::vector<LiveEventPtr> stored) {
     batches_.pop_front();
     apply(batch);
   }
+}
+
+void Hub::let_go() {
+  if (!batches_.empty()) own_head_ = std::max(own_head_, batches_.back().log.head);
+  batches_.clear();
+  let_go_ = true;
+  told_ = true;
+}
+
+void Hub::restored() {
+  ++restores_;
+  cache_.clear();
+  let_go();
+  wake_.set();
 }
 
 void Hub::apply(const Batch& batch) {
@@ -164,7 +175,9 @@ Task<bool> Hub::follow_once(nostr::Seq until) {
   const auto deadline = Deadline::after(kLogReadMax);
   co_await connect(deadline);
   pg::Params params(head_.value, until.value, kLogRowsMax);
+  const auto restores = restores_;
   const auto rows = co_await connection_->query(sql::kFollowLog, std::move(params), deadline);
+  if (restores_ != restores) co_return true;  // rows of a log that is no more
   Frames frames;
   for (const auto& row : rows) {
     const nostr::Seq seq{row.get<std::int64_t>("seq")};

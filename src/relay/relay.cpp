@@ -164,7 +164,7 @@ class Relay {
                  [this](const Appended& log, std::vector<LiveEventPtr> stored) {
                    hub_.appended(log, std::move(stored));
                  },
-                 [&log = parts.log](bool busy) { log.set_busy(busy); },
+                 [&log = parts.log](bool busy) { log.set_busy(busy); }, [this] { return hub_.head(); },
                  [this] {
                    known_.clear();
                    hub_.restored();

@@ -189,11 +189,22 @@ Gone gone(std::string_view id, std::int64_t created_at) {
   return {nostr::EventId::from_hex(id).value(), created_at};
 }
 
-void read_lock(const pg::Result& locked, const pg::Result& head, Appended& log) {
-  log.lock_waited = std::chrono::duration<double>(locked.one().get<double>(0));
-  log.head_before = {locked.one().get<std::int64_t>(1)};
-  log.head = {head.one().get<std::int64_t>(0)};
+Appended read_lock(const pg::Result& locked) {
+  const auto row = locked.one();
+  Appended log;
+  log.lock_waited = std::chrono::duration<double>(row.get<double>("waited"));
+  log.head_before = {row.get<std::int64_t>("head")};
+  log.head = log.head_before;
+  log.since = {row.get<std::int64_t>("since")};
+  log.moved = row.get<bool>("moved");
   log.committed_at = std::chrono::steady_clock::now();
+  return log;
+}
+
+Appended read_lock(const pg::Result& locked, const pg::Result& head) {
+  auto log = read_lock(locked);
+  log.head = {head.one().get<std::int64_t>(0)};
+  return log;
 }
 
 void read_gone(const pg::Result& rows, Appended& log) {
@@ -226,7 +237,13 @@ pg::ConnectOptions writer_options(pg::ConnectOptions options) {
   return options;
 }
 
-Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> batch, Deadline deadline) {
+Task<Appended> check_log(pg::Connection& connection, nostr::Seq seen, Deadline deadline) {
+  const auto locked = co_await connection.query(sql::kLockLog, {seen.value}, deadline);
+  co_return read_lock(locked);
+}
+
+Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> batch, nostr::Seq seen,
+                        Deadline deadline) {
   Columns columns(batch.size());
   Targets targets;
   for (const auto& incoming : batch) {
@@ -234,27 +251,27 @@ Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> ba
     targets.add(incoming);
   }
   pg::Batch work;
-  work.add(sql::kLockLog);
+  work.add(sql::kLockLog, {seen.value});
   work.add(sql::kStoreEvents, columns.params());
   if (!targets.empty()) work.add(sql::kApplyDeletions, targets.params());
   work.add(sql::kLogHead);
   const auto results = co_await connection.run(std::move(work), deadline);
 
   StoredBatch stored;
-  read_lock(results.front(), results.back(), stored.log);
+  stored.log = read_lock(results.front(), results.back());
   read_stored(results.at(1), stored);
   if (!targets.empty()) read_gone(results.at(2), stored.log);
   co_return stored;
 }
 
-Task<Appended> sweep_expired(pg::Connection& connection, std::int32_t events_max, Deadline deadline) {
+Task<Appended> sweep_expired(pg::Connection& connection, std::int32_t events_max, nostr::Seq seen,
+                             Deadline deadline) {
   pg::Batch work;
-  work.add(sql::kLockLog);
+  work.add(sql::kLockLog, {seen.value});
   work.add(sql::kSweepExpired, {events_max});
   work.add(sql::kLogHead);
   const auto results = co_await connection.run(std::move(work), deadline);
-  Appended log;
-  read_lock(results.front(), results.back(), log);
+  auto log = read_lock(results.front(), results.back());
   read_gone(results.at(1), log);
   co_return log;
 }

@@ -25,6 +25,8 @@ struct Gone {
 struct Appended {
   nostr::Seq head_before;  // the last seq given out before it
   nostr::Seq head;         // and after it
+  nostr::Seq since;        // other than before: the database was restored or promoted in between
+  bool moved = false;      // it was this transaction that noticed and moved the log on to `since`
   std::vector<Gone> gone;
   std::chrono::duration<double> lock_waited{};
   SteadyTime committed_at{};
@@ -40,12 +42,20 @@ struct StoredBatch {
 // plans made once, and no wait for the log's lock without an end.
 pg::ConnectOptions writer_options(pg::ConnectOptions options);
 
+// In all of these `seen` is the highest seq that the caller knows of: a log that has fallen behind it was
+// restored, and goes on beyond it.
+
+// Appends nothing: tells where the log stands.
+Task<Appended> check_log(pg::Connection& connection, nostr::Seq seen, Deadline deadline);
+
 // `batch` comes from take_batch. Throws what Connection::run throws; nothing was stored then, except that
 // after CommitOutcomeUnknown it may have been, and the same batch can be stored again: what is there counts
 // as a duplicate.
-Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> batch, Deadline deadline);
+Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> batch, nostr::Seq seen,
+                        Deadline deadline);
 
 // At most `events_max` events whose time is over.
-Task<Appended> sweep_expired(pg::Connection& connection, std::int32_t events_max, Deadline deadline);
+Task<Appended> sweep_expired(pg::Connection& connection, std::int32_t events_max, nostr::Seq seen,
+                             Deadline deadline);
 
 }  // namespace todoke::relay

@@ -2,7 +2,7 @@
 -- lock is taken by a statement of its own, because a statement's snapshot is older than a lock that it takes itself.
 
 -- name: lock_log
-SELECT waited, head FROM cn_relay.lock_log();
+SELECT waited, head, since, moved FROM cn_relay.lock_log($1);
 
 -- A batch whose events can't affect each other. Tells what became of each (0 stored, 1 already there,
 -- 2 a newer version is there, 3 deleted by its author), the seqs of those stored, and the versions replaced.
@@ -87,7 +87,7 @@ SELECT array_agg(verdict ORDER BY ord) AS verdicts,
 FROM v;
 
 -- name: log_head
-SELECT last_value FROM cn_relay.events_outbox_seq;
+SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM cn_relay.events_outbox_seq;
 
 -- What the deletion requests of the batch do, one row for each target; only those count that store_events has
 -- just stored (now() is the transaction's). Returns the events that lost their effect.
@@ -165,12 +165,14 @@ SELECT hit.event_id, hit.created_at,
   cn_relay.retire(hit.event_id, hit.ingested_at, hit.lifetime, 'expired') IS NULL AS retired
 FROM hit ORDER BY hit.expires_at;
 
--- Whether there is anything to sweep, without the lock.
--- name: next_expiry
-SELECT true FROM cn_relay.events
-WHERE expires_at <= now() AND expires_at IS NOT NULL AND expired_at IS NULL AND deleted_at IS NULL
-  AND superseded_at IS NULL
-LIMIT 1;
+-- Without the lock: whether there is anything to sweep, and whether the log has moved to another place since $1 or its database
+-- was restored from a dump under this session.
+-- name: due
+SELECT EXISTS (
+    SELECT FROM cn_relay.events
+    WHERE expires_at <= now() AND expires_at IS NOT NULL AND expired_at IS NULL AND deleted_at IS NULL
+      AND superseded_at IS NULL) AS sweep,
+  NOT EXISTS (SELECT FROM cn_relay.log_identity i WHERE i.since_seq = $1 AND i.xmin = i.written_by) AS check_log;
 
 -- Duplicates that were only counted in memory so far.
 -- name: add_dedupe_hits
@@ -181,9 +183,6 @@ WHERE d.event_id = h.event_id;
 
 -- name: ensure_partitions
 SELECT cn_relay.ensure_partitions(now() + interval '1 month');
-
--- name: check_log_identity
-SELECT cn_relay.check_log_identity();
 
 -- name: notify_outbox
 SELECT pg_notify('cn_relay_outbox', $1);

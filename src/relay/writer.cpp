@@ -67,12 +67,21 @@ Task<void> Writer::connect() {
   connection_.reset();
   const auto deadline = Deadline::after(kConnectMax);
   connection_ = co_await pg::Connection::connect(options_.connect, deadline);
-  const auto moved = co_await connection_->query(sql::kCheckLogIdentity, {}, deadline);
-  if (moved.one().get<bool>(0)) {
-    log::warning("writer", "the database was restored or promoted: the log goes on 1,000,000 seqs later");
-    listeners_.restored();
-  }
+  const auto log = co_await check_log(*connection_, seen(), deadline);
+  follow_log(log);
   partitions_at_ = {};
+}
+
+void Writer::follow_log(const Appended& log) {
+  head_ = log.head;
+  const bool is_first = !since_;
+  if (since_ == log.since) return;
+  since_ = log.since;
+  if (log.moved) {
+    log::warning("writer", "the database was restored or promoted: the log goes on with later seqs",
+                 {{"after", log.since.value}});
+  }
+  if (!is_first) listeners_.restored();
 }
 
 Task<void> Writer::start() {
@@ -131,7 +140,7 @@ Task<void> Writer::commit(std::vector<Incoming> batch) {
     try {
       if (!connection_ || !connection_->usable()) co_await connect();
       const auto began = clock_.steady();
-      stored = co_await store(*connection_, part, Deadline::after(options_.patience));
+      stored = co_await store(*connection_, part, seen(), Deadline::after(options_.patience));
       metrics_.commit_seconds.observe(std::chrono::duration<double>(clock_.steady() - began).count());
     } catch (...) {
       failure = std::current_exception();
@@ -193,6 +202,7 @@ Task<bool> Writer::mend(std::exception_ptr failure, const std::vector<Incoming>&
 
 void Writer::tell(std::vector<Incoming>& batch, StoredBatch stored) {
   metrics_.lock_wait_seconds.observe(stored.log.lock_waited.count());
+  follow_log(stored.log);
   listeners_.gone(stored.log.gone);
   std::vector<LiveEventPtr> live;
   live.reserve(batch.size());
@@ -253,9 +263,15 @@ Task<void> Writer::keep_house_now() {
     }
   }
   if (!sweep) co_return;
-  const auto waiting = co_await connection_->query(sql::kNextExpiry, {}, deadline);
-  if (waiting.empty()) co_return;
-  auto swept = co_await sweep_expired(*connection_, kSweepEventsMax, deadline);
+  const auto rows = co_await connection_->query(sql::kDue, {since_.value_or(nostr::Seq{}).value}, deadline);
+  const auto due_now = rows.one();
+  if (due_now.get<bool>("check_log")) {
+    const auto log = co_await check_log(*connection_, seen(), deadline);
+    follow_log(log);
+  }
+  if (!due_now.get<bool>("sweep")) co_return;
+  auto swept = co_await sweep_expired(*connection_, kSweepEventsMax, seen(), deadline);
+  follow_log(swept);
   metrics_.expired.add(swept.gone.size());
   if (swept.gone.size() == static_cast<std::size_t>(kSweepEventsMax)) sweep_at_ = {};
   listeners_.appended(swept, {});

@@ -10,6 +10,7 @@
 // that were counted are written, partitions are made ahead of time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -17,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -50,7 +52,10 @@ class Writer final : public Service {
     std::function<void(const Appended& log, std::vector<LiveEventPtr> stored)> appended;
     // Whether events come faster than they are committed.
     std::function<void(bool)> busy;
-    // The database was restored or promoted: what was known of its content may be wrong.
+    // The last seq of the log that anybody here has seen. Whatever is restored, the log goes on beyond it.
+    std::function<nostr::Seq()> seen;
+    // The database was restored or promoted; cached content may be stale. Called before anything that was
+    // appended since is told.
     std::function<void()> restored;
   };
 
@@ -73,6 +78,9 @@ class Writer final : public Service {
 
  private:
   Task<void> connect();
+  [[nodiscard]] nostr::Seq seen() const { return std::max(head_, listeners_.seen()); }
+  // Every time the log was locked.
+  void follow_log(const Appended& log);
   void fail_overdue();
   std::vector<Incoming> next_batch();
   // Commits all of it, in parts if the database refuses the whole.
@@ -96,6 +104,8 @@ class Writer final : public Service {
   SteadyTime sweep_at_{};
   SteadyTime flush_at_{};
   SteadyTime partitions_at_{};
+  nostr::Seq head_;                  // of the last transaction
+  std::optional<nostr::Seq> since_;  // Appended::since of the last transaction
 
   std::mutex mutex_;
   std::deque<Incoming> queue_;

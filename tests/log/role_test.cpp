@@ -138,7 +138,9 @@ void ConsumerRole::reads_no_other_table_and_writes_none() {
 
 void ConsumerRole::calls_no_function_that_writes() {
   expect_denied("SELECT cn_relay.lock_log()");
-  expect_denied("SELECT cn_relay.check_log_identity()");
+  expect_denied("SELECT cn_relay.check_log(0, true)");
+  expect_denied("SELECT cn_relay.move_log()");
+  expect_denied("SELECT cn_relay.note_log_place(0)");
   expect_denied("SELECT cn_relay.retire('', now(), 'r', 'deleted')");
   expect_denied("SELECT cn_relay.ensure_partitions(now())");
   expect_denied("SELECT cn_relay.add_partition('events_outbox', 'x', '0', '1')");

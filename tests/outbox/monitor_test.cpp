@@ -112,6 +112,40 @@ TEST_F(MonitorTest, WhatRetentionHasTakenIsNoBacklog) {
   EXPECT_EQ(pressure.level(), 0);
 }
 
+TEST_F(MonitorTest, GapsAreNoBacklog) {
+  // Transactions that were rolled back, an operator who moved the sequence, a restore.
+  sql.run("SELECT setval('cn_relay.events_outbox_seq', 700000)");
+  append(1);
+  sql.run("SELECT setval('cn_relay.events_outbox_seq', 5000000)");
+  sql.run("SELECT cn_relay.ensure_partitions(now())");
+  append(1);
+  sql.run("SELECT cn_relay.move_log()");
+  append(3);
+  look_at(2);
+  EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"index\"}"), 7);
+  EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"outside\"}"), 105);
+  EXPECT_EQ(pressure.level(), 0);
+  EXPECT_EQ(health(), "up: 0, normal");
+  const auto views = ask([](pg::Connection& c) { return outbox::list_consumers(c, "index", soon()); });
+  EXPECT_EQ(views.at(0).backlog_rows, 7);
+}
+
+TEST_F(MonitorTest, FarBehindOnlyGapsInsideOfAPartitionCount) {
+  const auto behind = [&] {
+    look_at(0);
+    return metric_of(registry, "todoke_outbox_backlog{consumer=\"outside\"}");
+  };
+  append(12'000);
+  EXPECT_EQ(behind(), 12'100);
+  sql.run("SELECT cn_relay.move_log()");
+  append(11'000);
+  EXPECT_EQ(behind(), 23'100);
+  sql.run("DELETE FROM cn_relay.events_outbox WHERE seq BETWEEN 101 AND 1100");
+  EXPECT_EQ(behind(), 23'100);
+  sql.run("DELETE FROM cn_relay.events_outbox WHERE seq <= 100");
+  EXPECT_EQ(behind(), 22'000);
+}
+
 TEST_F(MonitorTest, LooksAgainByItself) {
   look_at(0);
   auto running = loop().start(monitor_.run());
