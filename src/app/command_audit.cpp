@@ -38,7 +38,7 @@ void print_consumer(const outbox::ConsumerAudit& consumer) {
   print(fmt::format("consumer    {}: at seq {}, {} rows recounted{}\n", consumer.name, consumer.last_seq,
                     consumer.rows, consumer.differences.empty() ? ", all as recorded" : ""));
   if (consumer.skipped > 0) {
-    print(fmt::format("            {} seqs can't be recounted: a replay or retention has cut their range\n",
+    print(fmt::format("            {} more rows can't be: a replay or a rebuild has passed over them\n",
                       consumer.skipped));
   }
   for (const auto& range : consumer.differences) {

@@ -14,25 +14,14 @@ namespace todoke::outbox {
 namespace {
 
 constexpr std::chrono::minutes kPageMax(5);
+constexpr std::chrono::minutes kRangeMax(60);
 constexpr std::int64_t kPageRows = 20'000;
-constexpr std::int64_t kSeqsOfPage = 100'000;
 constexpr std::int64_t kListedMax = 1'000;
 
 using Tell = std::function<void(const std::string&)>;
 
 Task<RowDigest> recount(pg::Connection& connection, std::int64_t from, std::int64_t to) {
-  RowDigest digest;
-  for (;;) {
-    pg::Params params(from, to, kPageRows);
-    const auto rows =
-        co_await connection.query(sql::kRowsBetween, std::move(params), Deadline::after(kPageMax));
-    for (const auto& row : rows) {
-      from = row.get<std::int64_t>(0);
-      digest.add(from, row.get<std::string_view>(1), row.get<std::string_view>(2),
-                 row.get<std::string_view>(3));
-    }
-    if (rows.size() < static_cast<std::size_t>(kPageRows)) co_return digest;
-  }
+  return digest_of_log(connection, from, to, Deadline::after(kRangeMax));
 }
 
 // Whether retention has taken rows after `from` by now.
@@ -65,21 +54,22 @@ Task<ConsumerAudit> audit_consumer(pg::Connection& connection, std::string name,
     const auto recorded = range.get<std::int64_t>(2);
     co_await check_gap(connection, at, from, result);
     at = std::max(at, to);
-    if (recorded < 0 || from < dropped_until) {
-      result.skipped += to - from;
+    const auto digest = co_await recount(connection, from, to);
+    if (recorded < 0) {
+      result.skipped += digest.count;
       continue;
     }
-    const auto digest = co_await recount(connection, from, to);
-    result.rows += digest.count;
     const bool same =
         digest.count == recorded && static_cast<std::int64_t>(digest.hash) == range.get<std::int64_t>(3);
-    if (same) continue;
-    const bool cut = co_await is_cut(connection, from);
-    if (cut) {
-      result.skipped += to - from;
-    } else {
-      result.differences.push_back({from, to, digest.count, recorded});
+    if (!same && digest.count <= recorded) {
+      const bool cut = co_await is_cut(connection, from);
+      if (cut) {
+        result.skipped += digest.count;
+        continue;
+      }
     }
+    result.rows += digest.count;
+    if (!same) result.differences.push_back({from, to, digest.count, recorded});
   }
   co_await check_gap(connection, at, last_seq, result);
   co_return result;
@@ -151,16 +141,34 @@ Task<LogAudit> audit_log(pg::Connection& connection, Tell tell) {
   result.dropped_until = bounds.one().get<std::int64_t>(0);
   result.head = bounds.one().get<std::int64_t>(1);
   std::optional<Removals> removals;
-  for (auto from = result.dropped_until; from < result.head; from += kSeqsOfPage) {
-    const auto to = std::min(from + kSeqsOfPage, result.head);
+  for (auto from = result.dropped_until; from < result.head;) {
+    pg::Params params(from, result.head, kPageRows);
+    const auto page = co_await connection.query(sql::kPageEnd, std::move(params), Deadline::after(kPageMax));
+    const auto to = page.one().get<std::optional<std::int64_t>>(0).value_or(result.head);
     co_await check_upserts(connection, from, to, removals, result);
-    tell(fmt::format("log: {} of {}", to, result.head));
+    tell(fmt::format("log: seq {} of {}", to, result.head));
+    from = to;
   }
   co_await check_events(connection, tell, result);
   co_return result;
 }
 
 }  // namespace
+
+Task<RowDigest> digest_of_log(pg::Connection& connection, std::int64_t from, std::int64_t to,
+                              Deadline deadline) {
+  RowDigest digest;
+  for (;;) {
+    pg::Params params(from, to, kPageRows);
+    const auto rows = co_await connection.query(sql::kRowsBetween, std::move(params), deadline);
+    for (const auto& row : rows) {
+      from = row.get<std::int64_t>(0);
+      digest.add(from, row.get<std::string_view>(1), row.get<std::string_view>(2),
+                 row.get<std::string_view>(3));
+    }
+    if (rows.size() < static_cast<std::size_t>(kPageRows)) co_return digest;
+  }
+}
 
 bool Audit::is_clean() const {
   return log.upserts_without_event.empty() && log.events_without_row.empty() &&

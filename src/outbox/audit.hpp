@@ -24,9 +24,8 @@ struct RangeDifference {
 struct ConsumerAudit {
   std::string name;
   std::int64_t last_seq = 0;
-  std::int64_t rows = 0;  // that were recounted
-  std::int64_t skipped =
-      0;  // seqs of ranges that a replay has cut or retention has taken: they can't be recounted
+  std::int64_t rows = 0;     // that were recounted
+  std::int64_t skipped = 0;  // rows of ranges of which nobody knows what was taken of them
   bool keeps_record = false;
   std::vector<RangeDifference> differences;
 };
@@ -44,6 +43,10 @@ struct Audit {
   std::vector<ConsumerAudit> consumers;
   [[nodiscard]] bool is_clean() const;
 };
+
+// The rows of (from, to].
+Task<RowDigest> digest_of_log(pg::Connection& connection, std::int64_t from, std::int64_t to,
+                              Deadline deadline);
 
 // `progress` gets a line now and then.
 Task<Audit> audit(pg::Connection& connection, std::function<void(const std::string&)> progress);

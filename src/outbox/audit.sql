@@ -1,13 +1,18 @@
 -- Recounting.
 
 -- name: audited_consumers
-SELECT consumer, last_seq, state FROM cn_relay.consumer_offsets ORDER BY consumer;
+SELECT consumer, last_seq FROM cn_relay.consumer_offsets ORDER BY consumer;
 
 -- name: recorded_ranges
 SELECT from_seq, to_seq, row_count, row_hash FROM cn_relay.consumer_ranges WHERE consumer = $1 ORDER BY from_seq;
 
 -- name: rows_between
 SELECT seq, op, event_id, topic_id FROM cn_relay.events_outbox WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3;
+
+-- Where a page of $3 rows ends.
+-- name: page_end
+SELECT max(seq) FROM (
+  SELECT seq FROM cn_relay.events_outbox WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3) p;
 
 -- name: log_bounds
 SELECT f.dropped_until, (SELECT coalesce(max(seq), 0) FROM cn_relay.events_outbox) FROM cn_relay.log_floor f;

@@ -1,11 +1,14 @@
 #include "outbox/retention.hpp"
 
 #include <limits>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/log.hpp"
+#include "outbox/audit.hpp"
 #include "outbox/retention_sql.hpp"
 #include "pg/error.hpp"
 
@@ -180,11 +183,35 @@ Task<bool> LogRetention::drop(pg::Connection& connection, pg::Row partition, Dea
 
 Task<void> LogRetention::raise_floor(pg::Connection& connection, std::int64_t dropped_until,
                                      Deadline deadline) {
-  pg::Batch batch;
+  auto batch = co_await cut_ranges(connection, dropped_until, deadline);
   batch.add(sql::kRaiseFloor, {dropped_until});
   batch.add(sql::kMarkLost, {std::int64_t{0}});
   const auto results = co_await connection.run(std::move(batch), deadline);
-  for (const auto& row : results[1]) tell_lost(row.get<std::string>(0));
+  for (const auto& row : results.back()) tell_lost(row.get<std::string>(0));
+}
+
+Task<pg::Batch> LogRetention::cut_ranges(pg::Connection& connection, std::int64_t until, Deadline deadline) {
+  std::vector<std::string> consumers;
+  std::vector<std::int64_t> froms;
+  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> hashes;
+  std::map<std::int64_t, RowDigest> digests;  // most consumers are cut at the same place
+  const auto ranges = co_await connection.query(sql::kRangesToCut, {until}, deadline);
+  for (const auto& row : ranges) {
+    const auto from = row.get<std::int64_t>("from_seq");
+    const bool torn = row.get<bool>("torn");
+    if (!torn && !digests.contains(from)) {
+      const auto digest = co_await digest_of_log(connection, from, until, deadline);
+      digests[from] = digest;
+    }
+    consumers.push_back(row.get<std::string>("consumer"));
+    froms.push_back(from);
+    counts.push_back(torn ? -1 : digests[from].count);
+    hashes.push_back(torn ? 0 : static_cast<std::int64_t>(digests[from].hash));
+  }
+  pg::Batch batch;
+  batch.add(sql::kCutRanges, pg::Params(until, consumers, froms, counts, hashes));
+  co_return batch;
 }
 
 Task<void> LogRetention::delete_rows(pg::Connection& connection, Deadline deadline) {
@@ -207,9 +234,15 @@ Task<void> LogRetention::delete_rows(pg::Connection& connection, Deadline deadli
 Task<std::int64_t> LogRetention::delete_batch(pg::Connection& connection, std::chrono::milliseconds keep,
                                               std::int64_t until_seq, Deadline deadline) {
   pg::Params params(seconds(keep), until_seq, kRowsOfBatch);
-  const auto deleted = co_await connection.query(sql::kDeleteOldRows, std::move(params), deadline);
-  for (const auto& consumer : deleted.one().get<std::vector<std::string>>(1)) tell_lost(consumer);
-  co_return deleted.one().get<std::int64_t>(0);
+  const auto old = co_await connection.query(sql::kOldRowsEnd, std::move(params), deadline);
+  const auto until = old.one().get<std::int64_t>(0);
+  if (until == 0) co_return 0;
+  auto batch = co_await cut_ranges(connection, until, deadline);
+  batch.add(sql::kDeleteOldRows, pg::Params(seconds(keep), until));
+  const auto results = co_await connection.run(std::move(batch), deadline);
+  const auto deleted = results.back().one();
+  for (const auto& consumer : deleted.get<std::vector<std::string>>(1)) tell_lost(consumer);
+  co_return deleted.get<std::int64_t>(0);
 }
 
 Task<void> LogRetention::delete_effects(pg::Connection& connection, Deadline deadline) {

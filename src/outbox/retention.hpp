@@ -4,6 +4,9 @@
 // `bytes_max`; then they go, and every consumer that had not read them needs a rebuild. The last row of the
 // log always stays.
 //
+// What consumers recorded of the rows that go is taken out of their records, so that `todoke audit` still
+// recounts the rest.
+//
 // One process at a time; bounded work each time. Waits for nobody: a consumer that has locked its offset is
 // marked by its own next move (migrations/0007), and an open transaction that keeps a partition from going is
 // told and puts off the partition, not the rest of the round.
@@ -55,6 +58,8 @@ class LogRetention final : public Service {
   Task<std::int64_t> delete_batch(pg::Connection& connection, std::chrono::milliseconds keep,
                                   std::int64_t until_seq, Deadline deadline);
   Task<void> delete_effects(pg::Connection& connection, Deadline deadline);
+  // The beginning of a transaction that takes the rows up to `until`.
+  Task<pg::Batch> cut_ranges(pg::Connection& connection, std::int64_t until, Deadline deadline);
   Task<void> raise_floor(pg::Connection& connection, std::int64_t dropped_until, Deadline deadline);
   // The last seq that may go, and who says so.
   struct Bound {

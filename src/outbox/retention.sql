@@ -57,23 +57,24 @@ FROM (SELECT o.consumer FROM cn_relay.consumer_offsets o
 WHERE c.consumer = lost.consumer
 RETURNING c.consumer;
 
--- Rows of a partition that is still written, in small batches: older than $1 seconds, up to seq $2, never the last. Who
+-- The last of the rows that delete_old_rows would take; 0: none.
+-- name: old_rows_end
+SELECT coalesce(max(o.seq), 0)
+FROM (SELECT seq, appended_at FROM cn_relay.events_outbox
+      WHERE seq <= least($2, (SELECT max(seq) FROM cn_relay.events_outbox) - 1) ORDER BY seq LIMIT $3) o
+WHERE o.appended_at < clock_timestamp() - make_interval(secs => $1);
+
+-- Rows of a partition that is still written, in small batches: older than $1 seconds, up to seq $2, which is not the last. Who
 -- had not read them is marked in the same moment, or it could pass over them in between (as in mark_lost, who has locked its
 -- offset is marked later).
 -- name: delete_old_rows
-WITH old AS (
-  SELECT o.seq FROM (SELECT seq, appended_at FROM cn_relay.events_outbox
-                     WHERE seq <= least($2, (SELECT max(seq) FROM cn_relay.events_outbox) - 1)
-                     ORDER BY seq LIMIT $3) o
-  WHERE o.appended_at < clock_timestamp() - make_interval(secs => $1)
-), gone AS (
-  DELETE FROM cn_relay.events_outbox WHERE seq IN (SELECT seq FROM old) RETURNING seq
+WITH gone AS (
+  DELETE FROM cn_relay.events_outbox
+  WHERE seq <= $2 AND appended_at < clock_timestamp() - make_interval(secs => $1) RETURNING seq
 ), told AS (
-  UPDATE cn_relay.log_floor SET dropped_until = greatest(dropped_until, (SELECT max(seq) FROM old))
-  WHERE EXISTS (SELECT FROM old)
+  UPDATE cn_relay.log_floor SET dropped_until = greatest(dropped_until, $2)
 ), unread AS MATERIALIZED (
-  SELECT consumer FROM cn_relay.consumer_offsets
-  WHERE last_seq < (SELECT max(seq) FROM old) AND state = 'live'
+  SELECT consumer FROM cn_relay.consumer_offsets WHERE last_seq < $2 AND state = 'live'
   FOR NO KEY UPDATE SKIP LOCKED
 ), lost AS (
   UPDATE cn_relay.consumer_offsets c SET state = 'needs_rebuild' FROM unread u WHERE c.consumer = u.consumer
@@ -94,6 +95,26 @@ USING cn_relay.log_floor f, cn_relay.consumer_offsets c, LATERAL (
   SELECT x.consumer, x.event_id, x.topic_id, x.op FROM cn_relay.consumer_effects x
   WHERE x.consumer = c.consumer AND x.seq <= f.dropped_until ORDER BY x.seq LIMIT $1) old
 WHERE e.consumer = old.consumer AND e.event_id = old.event_id AND e.topic_id = old.topic_id AND e.op = old.op;
+
+-- Recorded ranges whose first part, up to seq $1, is about to go. Of one that is torn, rows went before this was noted.
+-- name: ranges_to_cut
+SELECT r.consumer, r.from_seq, r.from_seq < f.dropped_until AS torn
+FROM cn_relay.consumer_ranges r, cn_relay.log_floor f
+WHERE r.from_seq < $1 AND r.to_seq > $1 AND r.row_count >= 0;
+
+-- Takes the rows up to $1 out of these ranges, so that what is left of them can still be recounted. Count and hash of what goes are
+-- the log's own: a row that was recorded wrongly keeps differing. $4 -1: how much is left is not known. A range that
+-- somebody has locked is left out and is torn then.
+-- name: cut_ranges
+UPDATE cn_relay.consumer_ranges r
+SET from_seq = $1, row_count = CASE WHEN c.row_count < 0 THEN -1 ELSE greatest(r.row_count - c.row_count, 0) END,
+  row_hash = r.row_hash # c.row_hash
+FROM (SELECT x.consumer, x.from_seq, k.row_count, k.row_hash
+      FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[]) AS k (consumer, from_seq, row_count, row_hash)
+      JOIN cn_relay.consumer_ranges x USING (consumer, from_seq)
+      WHERE x.to_seq > $1 AND x.row_count >= 0
+      FOR UPDATE OF x SKIP LOCKED) c
+WHERE r.consumer = c.consumer AND r.from_seq = c.from_seq;
 
 -- name: delete_old_ranges
 DELETE FROM cn_relay.consumer_ranges WHERE to_seq <= (SELECT dropped_until FROM cn_relay.log_floor);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "outbox/audit.hpp"
 #include "support.hpp"
 
 namespace todoke::test {
@@ -92,6 +93,69 @@ TEST_F(RetentionTest, APartitionGoesAsAWholeWhenItsLastRowIsPastRetention) {
   EXPECT_EQ(state("behind"), "needs_rebuild");
   EXPECT_EQ(metric_of(registry, "todoke_log_partitions_dropped_total"), 1);
   EXPECT_GT(metric_of(registry, "todoke_log_bytes"), 0);
+}
+
+// What a consumer recorded of rows that go, whole partitions and single rows.
+class RecordedRows : public RetentionTest {
+ protected:
+  RecordedRows() {
+    fill_end_of(0);
+    append(5);
+    consume();
+  }
+  void consume() {
+    Instance instance(*db, recorder);
+    await_end("a");
+  }
+  // rows recounted, rows that can't be, and what differs
+  std::string audited() {
+    const auto result = ask([](pg::Connection& c) { return outbox::audit(c, [](const std::string&) {}); });
+    const auto& consumer = result.consumers.at(0);
+    auto all = fmt::format("{} {}", consumer.rows, consumer.skipped);
+    for (const auto& d : consumer.differences) {
+      all += fmt::format(", {}-{} {}/{}", d.from_seq, d.to_seq, d.in_log, d.recorded);
+    }
+    return all;
+  }
+
+  std::shared_ptr<Recorder> recorder =
+      std::make_shared<Recorder>("a", Recorder::Options{.wants_events = false});
+};
+
+TEST_F(RecordedRows, AreTakenOutOfTheRecordAndTheRestIsStillRecounted) {
+  EXPECT_EQ(audited(), "10 0");
+  age(kWidth - 1, 31);
+  round();  // a partition
+  EXPECT_EQ(partitions().size(), 1U);
+  EXPECT_EQ(audited(), "5 0");
+  age(1'000'001, 31);
+  round();  // two rows
+  EXPECT_EQ(audited(), "3 0");
+  append(2);
+  consume();
+  age(1'000'004, 31);
+  round();
+  EXPECT_EQ(audited(), "2 0");
+  sql.run("DELETE FROM cn_relay.events_outbox WHERE seq = 1000005");
+  EXPECT_EQ(audited(), "1 0, 1000004-1000006 1/2");
+}
+
+TEST_F(RecordedRows, ThatWereSkippedAreFoundAfterTheyAreGone) {
+  sql.run("UPDATE cn_relay.consumer_ranges SET row_count = row_count - 1");
+  age(kWidth - 1, 31);
+  round();
+  EXPECT_EQ(audited(), "5 0, 999999-1000004 5/4");
+}
+
+TEST_F(RecordedRows, OfARangeThatLostItsBeginningBeforeAreToldAsUnknown) {
+  sql.run("DELETE FROM cn_relay.events_outbox WHERE seq = 999995");
+  sql.run("UPDATE cn_relay.log_floor SET dropped_until = 999995");
+  age(kWidth - 1, 31);
+  round();
+  EXPECT_EQ(audited(), "0 5");
+  append(4);
+  consume();
+  EXPECT_EQ(audited(), "4 5");
 }
 
 TEST_F(RetentionTest, AMandatoryConsumerHoldsItsRowsBackWithAnAlert) {
