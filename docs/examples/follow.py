@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS journal (
   position INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER UNIQUE, op TEXT, event_id TEXT, topic_id TEXT);
 """
 
-OFFSET = "SELECT last_seq, state FROM cn_relay.consumer_offsets WHERE consumer = %s FOR UPDATE"
+OFFSET = "SELECT last_seq, state, paused FROM cn_relay.consumer_offsets WHERE consumer = %s FOR UPDATE"
 ROWS = """
 SELECT o.seq, o.op, o.event_id, o.topic_id, o.kind, e.pubkey, e.content, e.created_at, e.non_public
 FROM cn_relay.events_outbox o
@@ -53,7 +53,9 @@ def take_batch(log, store, me):
         offset = log.execute(OFFSET, (me,)).fetchone()
         if offset is None:
             sys.exit(f"there is no consumer {me}: todoke consumers list")
-        last, state = offset
+        last, state, paused = offset
+        if paused:
+            return 0
         if state == "needs_rebuild":
             sys.exit("rows that were not read yet have left the log: start again from cn_relay.effective_events")
         rows = log.execute(ROWS, (last, BATCH_MAX)).fetchall()

@@ -30,12 +30,15 @@ CREATE OR REPLACE PROCEDURE feed.follow(me text, batch_max integer DEFAULT 500) 
 DECLARE
   last bigint;
   condition text;
+  is_paused boolean;
   taken integer;
   r record;
 BEGIN
   LOOP
     -- The row is locked until COMMIT: a second instance waits here instead of doing the same work.
-    SELECT o.last_seq, o.state INTO STRICT last, condition FROM cn_relay.consumer_offsets o WHERE o.consumer = me FOR UPDATE;
+    SELECT o.last_seq, o.state, o.paused INTO STRICT last, condition, is_paused
+    FROM cn_relay.consumer_offsets o WHERE o.consumer = me FOR UPDATE;
+    EXIT WHEN is_paused;
     IF condition = 'needs_rebuild' THEN
       RAISE EXCEPTION 'rows that were not read yet have left the log: start again from cn_relay.effective_events';
     END IF;

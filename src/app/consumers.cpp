@@ -240,13 +240,18 @@ Task<void> show_consumer(pg::Connection& connection, std::string name) {
 }
 
 Task<void> pause_consumer(pg::Connection& connection, std::string name, bool paused) {
+  const auto view = co_await view_of(connection, name);
+  if (paused && !is_own(view) && !view.has_role) {
+    throw UserError(
+        fmt::format("{} follows the log from outside and has no role of its own, so nothing would hold it: "
+                    "`todoke consumers add {} --renew` makes one",
+                    name, name));
+  }
   auto done = co_await outbox::set_paused(connection, name, paused, soon());
   or_throw(std::move(done));
   print(fmt::format("{} {}\n", paused ? "paused" : "resumed", name));
-  const auto view = co_await view_of(connection, name);
   if (paused && !is_own(view)) {
-    print(
-        "whoever follows the log under that name goes on unless it looks at `paused` itself (docs/log.md)\n");
+    print(fmt::format("its role can't move its offset until `todoke consumers resume {}`\n", name));
   }
 }
 

@@ -39,6 +39,7 @@ Task<std::vector<ConsumerView>> list_consumers(pg::Connection& connection, std::
     view.rebuild_done = row.get<std::int64_t>("rebuild_done");
     view.rebuild_total = row.get<std::int64_t>("rebuild_total");
     view.rebuilding_seconds = row.get<std::optional<double>>("rebuilding_for");
+    view.has_role = row.get<bool>("has_role");
   }
   co_return views;
 }

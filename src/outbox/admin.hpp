@@ -31,6 +31,7 @@ struct ConsumerView {
   std::int64_t rebuild_done = 0;
   std::int64_t rebuild_total = 0;
   std::optional<double> rebuilding_seconds;
+  bool has_role = false;  // of its own in the database, which a pause holds
 };
 
 // All, or the one that is named. At most 1,000.

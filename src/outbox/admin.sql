@@ -5,7 +5,8 @@ SELECT c.consumer, c.last_seq, b.rows, b.seconds, b.head, c.mandatory, c.paused,
   extract(epoch FROM clock_timestamp() - c.updated_at)::double precision AS idle, c.purged_rows,
   (SELECT count(*) FROM cn_relay.consumer_dead_letters d WHERE d.consumer = c.consumer) AS dead_letters,
   c.rebuild_done, c.rebuild_total,
-  extract(epoch FROM clock_timestamp() - c.rebuild_since)::double precision AS rebuilding_for
+  extract(epoch FROM clock_timestamp() - c.rebuild_since)::double precision AS rebuilding_for,
+  EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = 'consumer_' || c.consumer) AS has_role
 FROM cn_relay.consumer_offsets c JOIN cn_relay.backlogs() b USING (consumer)
 WHERE $1::text IS NULL OR c.consumer = $1
 ORDER BY c.consumer LIMIT 1000;

@@ -74,6 +74,31 @@ TEST_F(Consumers, ThatArePausedTakeNothingUntilTheyAreResumed) {
   EXPECT_EQ(consumers({"pause", "nobody"}).code, 1);
 }
 
+TEST_F(Consumers, FromOutsideCanNotMoveTheirOffsetWhileTheyArePaused) {
+  node.publish(1, 3);
+  SqlSession feed(node.add("feed"));
+  const std::string move = "UPDATE cn_relay.consumer_offsets SET last_seq = 2, updated_at = now()";
+  const auto paused = consumers({"pause", "feed"});
+  EXPECT_EQ(paused.code, 0) << paused.err;
+  EXPECT_THAT(paused.out, HasSubstr("its role can't move its offset"));
+  EXPECT_THAT(line_of("feed"), HasSubstr("paused"));
+  EXPECT_EQ(feed.tried(move), "55000");
+  EXPECT_EQ(feed.tried("INSERT INTO cn_relay.consumer_offsets (consumer, last_seq) VALUES ('feed', 2) "
+                       "ON CONFLICT (consumer) DO UPDATE SET last_seq = excluded.last_seq"),
+            "55000");
+  EXPECT_EQ(feed.value("SELECT last_seq FROM cn_relay.consumer_offsets WHERE paused FOR UPDATE"), "0");
+  EXPECT_EQ(consumers({"replay", "feed", "--from-seq", "1"}).code, 0) << "the operator may";
+  consumers({"resume", "feed"});
+  feed.run(move);
+  EXPECT_EQ(feed.value("SELECT last_seq FROM cn_relay.consumer_offsets"), "2");
+
+  node.sql("INSERT INTO cn_relay.consumer_offsets (consumer, last_seq) VALUES ('by-hand', 0)");
+  const auto refused = consumers({"pause", "by-hand"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("by-hand follows the log from outside and has no role of its own"));
+  EXPECT_EQ(node.sql("SELECT paused FROM cn_relay.consumer_offsets WHERE consumer = 'by-hand'"), "f");
+}
+
 TEST_F(Consumers, AReplayRepeatsTheRowsAndEndsWhenTheConsumerHasCaughtUp) {
   node.publish(1, 20);
   await_sql(kIndexedAll);

@@ -144,6 +144,32 @@ TEST(PythonExample, ReplaysAfterAnUpdateOfItsOffset) {
   });
 }
 
+TEST(Examples, WaitWhileTheyArePaused) {
+  LogNode node(Tcp::plain);
+  const auto copy_url = node.add("copy");
+  const auto feed_url = node.add("feed");
+  node.sql("CREATE SCHEMA feed AUTHORIZATION consumer_feed");
+  const auto copy = (node.folder().path() / "copy.sqlite").string();
+  for (const auto* name : {"copy", "feed"}) ASSERT_EQ(node.todoke({"consumers", "pause", name}).code, 0);
+  node.publish(1, 5);
+  ChildProcess python({"/usr/bin/python3", kDocs + "/examples/follow.py", copy_url, "copy", copy}, {});
+  ChildProcess psql({"psql", feed_url, "-X", "-f", kDocs + "/examples/follow.sql"}, {});
+  wait_until("both to look", [&] {
+    return node.sql(
+               "SELECT count(DISTINCT usename) FROM pg_stat_activity WHERE usename IN ('consumer_copy', "
+               "'consumer_feed') AND state = 'idle' AND query_start > backend_start") == "2" &&
+           node.sql("SELECT to_regclass('feed.journal') IS NOT NULL") == "t";
+  });
+  EXPECT_EQ(node.sql("SELECT count(*) FROM feed.journal"), "0");
+  EXPECT_EQ(in_copy(copy, "SELECT count(*) FROM journal").front(), "0");
+  for (const auto* name : {"copy", "feed"}) ASSERT_EQ(node.todoke({"consumers", "resume", name}).code, 0);
+  wait_until("both to catch up", [&] {
+    return node.sql(
+               "SELECT count(*) FROM cn_relay.consumer_offsets WHERE consumer IN ('copy', 'feed') AND "
+               "last_seq = (SELECT max(seq) FROM cn_relay.events_outbox)") == "2";
+  });
+}
+
 TEST(LogPage, HoldsTheExamplesWordForWord) {
   const auto page = contents(kDocs + "/log.md");
   EXPECT_THAT(page, testing::HasSubstr("```sql\n" + contents(kDocs + "/examples/follow.sql") + "```\n"));
