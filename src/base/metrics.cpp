@@ -1,6 +1,7 @@
 #include "base/metrics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
@@ -70,6 +71,55 @@ bool name_is_well_formed(std::string_view name) {
   return !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), ok);
 }
 
+// Whether a part of the name, between underscores, is one of these.
+template <std::size_t N>
+bool has_part(std::string_view name, const std::array<std::string_view, N>& parts) {
+  while (!name.empty()) {
+    const auto end = std::min(name.find('_'), name.size());
+    if (std::find(parts.begin(), parts.end(), name.substr(0, end)) != parts.end()) return true;
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return false;
+}
+
+bool has_wrong_unit(std::string_view name) {
+  constexpr std::array<std::string_view, 27> kUnits{"s",
+                                                    "ms",
+                                                    "us",
+                                                    "ns",
+                                                    "sec",
+                                                    "m",
+                                                    "h",
+                                                    "d",
+                                                    "b",
+                                                    "kb",
+                                                    "mb",
+                                                    "gb",
+                                                    "tb",
+                                                    "pb",
+                                                    "minutes",
+                                                    "hours",
+                                                    "days",
+                                                    "weeks",
+                                                    "bits",
+                                                    "milliseconds",
+                                                    "microseconds",
+                                                    "nanoseconds",
+                                                    "kilobytes",
+                                                    "megabytes",
+                                                    "gigabytes",
+                                                    "kibibytes",
+                                                    "mebibytes"};
+  return has_part(name, kUnits);
+}
+
+bool tells_its_type(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kTypes{"counter", "gauge", "histogram", "summary"};
+  constexpr std::array<std::string_view, 3> kParts{"_count", "_sum", "_bucket"};
+  return has_part(name, kTypes) || std::any_of(kParts.begin(), kParts.end(),
+                                               [&](std::string_view part) { return name.ends_with(part); });
+}
+
 std::string escaped(std::string_view text, bool quotes) {
   std::string out;
   for (char c : text) {
@@ -137,6 +187,9 @@ Registry::Entry& Registry::entry(const std::string& name, const std::string& hel
   if ((type == "counter") != name.ends_with("_total")) {
     throw std::invalid_argument("a counter, and only a counter, ends in _total: " + name);
   }
+  if (has_wrong_unit(name)) throw std::invalid_argument("units are seconds, bytes and the like: " + name);
+  if (tells_its_type(name)) throw std::invalid_argument("a metric's name does not tell its type: " + name);
+  if (help.empty()) throw std::invalid_argument("a metric needs a help text: " + name);
   auto& slot = entries_[name];
   if (!slot) {
     slot = std::make_shared<Entry>();

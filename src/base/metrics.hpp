@@ -96,8 +96,8 @@ class Registry {
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
-  // Asking for a name again gives the same metric; with another type or other labels it throws.
-  // Names must match [a-z_][a-z0-9_]*; counters end in _total.
+  // Asking for a name again gives the same metric; with another type or other labels it throws. So does what
+  // `promtool check metrics` complains of: units but seconds and bytes, the type in the name, no help text.
   Counter& counter(const std::string& name, const std::string& help);
   Gauge& gauge(const std::string& name, const std::string& help);
   Histogram& histogram(const std::string& name, const std::string& help, const Buckets& buckets);

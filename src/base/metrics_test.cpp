@@ -13,7 +13,7 @@ using testing::HasSubstr;
 TEST(Metrics, RendersTextThatPrometheusReads) {
   Registry registry;
   registry.counter("todoke_a_total", "Things.").add(3);
-  registry.gauge("todoke_b", "Level.").set(1.5);
+  registry.gauge("todoke_level", "Level.").set(1.5);
   auto& h = registry.histogram("todoke_c_seconds", "Time.", {0.1, 1});
   h.observe(0.05);
   h.observe(0.1);
@@ -21,7 +21,7 @@ TEST(Metrics, RendersTextThatPrometheusReads) {
   const auto text = registry.render();
   EXPECT_THAT(text,
               HasSubstr("# HELP todoke_a_total Things.\n# TYPE todoke_a_total counter\ntodoke_a_total 3\n"));
-  EXPECT_THAT(text, HasSubstr("# TYPE todoke_b gauge\ntodoke_b 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE todoke_level gauge\ntodoke_level 1.5\n"));
   EXPECT_THAT(text, HasSubstr("todoke_c_seconds_bucket{le=\"0.1\"} 2\n"
                               "todoke_c_seconds_bucket{le=\"1\"} 2\n"
                               "todoke_c_seconds_bucket{le=\"+Inf\"} 3\n"
@@ -57,6 +57,19 @@ TEST(Metrics, TheSameNameIsTheSameMetricAndAnotherTypeIsRefused) {
   EXPECT_THROW(registry.counters("todoke_x_total", "X.", {"l"}), std::invalid_argument);
   EXPECT_THROW(registry.counter("todoke_bad", "A counter without _total."), std::invalid_argument);
   EXPECT_THROW(registry.gauge("Todoke", "Upper case."), std::invalid_argument);
+}
+
+TEST(Metrics, NamesAndHelpTextsThatPromtoolComplainsOfAreRefused) {
+  Registry registry;
+  EXPECT_THROW(registry.gauge("todoke_age_seconds", ""), std::invalid_argument) << "no help text";
+  EXPECT_THROW(registry.gauge("todoke_done_total", "A gauge."), std::invalid_argument);
+  for (const auto* name :
+       {"todoke_wait_ms", "ms_waited", "todoke_s_waited", "todoke_age_days", "todoke_size_kb",
+        "todoke_wait_milliseconds", "todoke_age_gauge", "todoke_gauge_age", "todoke_row_count",
+        "todoke_rows_sum", "todoke_rows_bucket", "todoke:rows"}) {
+    EXPECT_THROW(registry.gauge(name, "Something."), std::invalid_argument) << name;
+  }
+  EXPECT_NO_THROW(registry.gauge("todoke_pgsql_rows", "A unit inside a word."));
 }
 
 TEST(Metrics, AComputedValueIsAskedForWhenRendered) {

@@ -180,9 +180,8 @@ Task<Ended> OrderHandler::send(OrderJob& job, Span& span) {
     co_return Ended{Ended::Then::give_back};
   }
   job.tried->took = clock_.steady() - began;
-  const auto took = std::chrono::duration<double, std::milli>(job.tried->took).count();
-  metrics_.send_ms.observe(took);
-  child.set("rtt_ms", took);
+  metrics_.send_seconds.observe(std::chrono::duration<double>(job.tried->took).count());
+  child.set("rtt_ms", std::chrono::duration<double, std::milli>(job.tried->took).count());
   job.tried->ended_at = clock_.now();
   if (failure) {
     outcome = {};

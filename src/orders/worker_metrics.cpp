@@ -5,8 +5,6 @@
 namespace todoke::orders {
 namespace {
 
-// From a claim on a warm cache to a broker that is hardly there.
-const metrics::Buckets kMillis{0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1'000, 2'500, 5'000, 10'000};
 // Series of outbox_retry_total; higher attempts are counted in the last one.
 constexpr int kAttemptsShown = 32;
 
@@ -16,10 +14,9 @@ metrics::Family<metrics::Counter>& processed(metrics::Registry& registry) {
 }
 
 metrics::Family<metrics::Histogram>& latency(metrics::Registry& registry) {
-  return registry.histograms(
-      "outbox_latency_ms",
-      "Milliseconds of a claim (a batch), of a send (one order) and of a settling (a batch).", {"phase"},
-      kMillis);
+  return registry.histograms("outbox_latency_seconds",
+                             "Time of a claim (a batch), of a send (one order) and of a settling (a batch).",
+                             {"phase"}, metrics::seconds_buckets());
 }
 
 std::vector<metrics::Counter*> retry_series(metrics::Registry& registry, int attempts_max) {
@@ -52,9 +49,9 @@ OrderMetrics::OrderMetrics(metrics::Registry& registry, int attempts_max, const 
       archived(registry.counter("outbox_archived_total", "Finished orders moved to the archive.")),
       history_dropped(registry.counter("outbox_history_dropped_total",
                                        "Months of the journal or the archive that were dropped.")),
-      claim_ms(latency(registry).with({"claim"})),
-      send_ms(latency(registry).with({"send"})),
-      commit_ms(latency(registry).with({"commit"})),
+      claim_seconds(latency(registry).with({"claim"})),
+      send_seconds(latency(registry).with({"send"})),
+      commit_seconds(latency(registry).with({"commit"})),
       oldest_pending(
           registry.gauge("outbox_oldest_pending_seconds", "Age of the oldest order that could be sent.")),
       in_doubt(registry.gauge("outbox_in_doubt", "Orders that the broker may have although nobody knows.")),

@@ -20,10 +20,6 @@ constexpr std::chrono::milliseconds kRestMost = 2s;
 // More than anybody sends a broker at once; bounds what a wrong setting costs.
 constexpr std::size_t kLanesMax = 4'096;
 
-double millis(SteadyTime::duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
-
 int level(Breaker::State state) {
   switch (state) {
     case Breaker::State::closed:
@@ -213,7 +209,7 @@ Task<bool> Worker::claim_some(bool is_time) {
   if (most == 0 || stopping_) co_return more_lapsed;
   auto jobs = co_await port_.claim(most);
   const auto took = clock_.steady() - asked;
-  metrics_.claim_ms.observe(millis(took));
+  metrics_.claim_seconds.observe(std::chrono::duration<double>(took).count());
   if (took > kSlowClaim && jobs.size() < most && port_.passes_rows_over()) {
     claim_rest_ = std::min(kRestMost, std::chrono::ceil<std::chrono::milliseconds>(took) * kRestFactor);
   }

@@ -49,8 +49,8 @@ struct WorkerMetrics {
   metrics::Counter& claimed;
   metrics::Counter& lease_expired;
   metrics::Counter& fenced;
-  metrics::Histogram& claim_ms;
-  metrics::Histogram& commit_ms;
+  metrics::Histogram& claim_seconds;
+  metrics::Histogram& commit_seconds;
   metrics::Gauge& breaker;  // 0 closed, 1 ramping, 2 probing, 3 open
 };
 

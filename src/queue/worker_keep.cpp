@@ -118,7 +118,7 @@ Task<std::optional<LetGo>> Worker::settle_once(const Jobs& settled, const Jobs& 
       const auto more = co_await port_.settle(settled);
       outcome.fenced = more.fenced;
       outcome.locked.insert(outcome.locked.end(), more.locked.begin(), more.locked.end());
-      metrics_.commit_ms.observe(std::chrono::duration<double, std::milli>(clock_.steady() - began).count());
+      metrics_.commit_seconds.observe(std::chrono::duration<double>(clock_.steady() - began).count());
     }
   } catch (...) {
     failure = std::current_exception();

@@ -181,9 +181,10 @@ class WorkerTest : public testing::Test {
   asio::io_context io;
   SystemClock clock;
   metrics::Registry registry;
-  WorkerMetrics metrics{registry.counter("claimed_total", ""),    registry.counter("lapsed_total", ""),
-                        registry.counter("fenced_total", ""),     registry.histogram("claim_ms", "", {1}),
-                        registry.histogram("commit_ms", "", {1}), registry.gauge("breaker", "")};
+  WorkerMetrics metrics{
+      registry.counter("claimed_total", "Claims."),       registry.counter("lapsed_total", "Lapses."),
+      registry.counter("fenced_total", "Fences."),        registry.histogram("claim_seconds", "Time.", {1}),
+      registry.histogram("commit_seconds", "Time.", {1}), registry.gauge("breaker", "State.")};
   FakePort port;
   FakeHandler handler{io.get_executor()};
   std::optional<Worker> worker;

@@ -25,7 +25,7 @@ struct DedupeCountsTest : testing::Test {
     return hits;
   }
   [[nodiscard]] std::uint64_t dropped() {
-    return registry.counter("todoke_dedupe_counts_dropped_total", "").value();
+    return registry.counter("todoke_dedupe_counts_dropped_total", "Dropped.").value();
   }
 };
 
