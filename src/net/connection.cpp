@@ -137,7 +137,12 @@ Task<void> Connection::run() {
 Task<void> Connection::serve() {
   if (tls_) {
     enter(Phase::handshake, context_->limits.header_timeout);
-    co_await tls_->handshake();
+    try {
+      co_await tls_->handshake();
+    } catch (const NetError& error) {
+      if (!context_->draining) context_->handshake_failures.note(error.what());
+      throw;
+    }
   }
   bool more = true;
   while (more) more = co_await serve_request();

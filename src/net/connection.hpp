@@ -27,6 +27,7 @@ struct ServerContext {
         limits(config.limits),
         proxies(std::move(trusted)),
         metrics(registry, config.name, *config.router),
+        handshake_failures(registry, config.name),
         ws_metrics(registry),
         tracer(t) {}
 
@@ -35,6 +36,7 @@ struct ServerContext {
   const ServerLimits limits;
   const TrustedProxies proxies;
   ServerMetrics metrics;
+  HandshakeFailures handshake_failures;
   WsMetrics ws_metrics;
   Tracer* const tracer;
   std::atomic<bool> draining{false};

@@ -1,8 +1,12 @@
 #include "net/server_metrics.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "base/log.hpp"
 
 namespace todoke::net {
 
@@ -12,6 +16,7 @@ constexpr std::array<std::string_view, 8> kMethodNames{"GET",   "HEAD",   "POST"
 // Two listeners with some 60 routes of one or two methods and three statuses each.
 constexpr std::size_t kRequestSeriesMax = 1024;
 constexpr std::size_t kSecondsSeriesMax = 256;
+constexpr std::chrono::seconds kHandshakeComplaintInterval(60);
 
 std::size_t method_index(std::string_view method) {
   const auto found = std::find(kMethodNames.begin(), kMethodNames.end(), method);
@@ -55,6 +60,28 @@ void ServerMetrics::count(const Route* route, std::string_view method, int statu
 
 void ServerMetrics::refused(std::string_view reason) {
   refused_.with({listener_, std::string(reason)}).add();
+}
+
+HandshakeFailures::HandshakeFailures(metrics::Registry& registry, std::string listener)
+    : listener_(std::move(listener)),
+      count_(registry
+                 .counters("todoke_http_tls_handshakes_failed_total",
+                           "Connections that ended before TLS was agreed on.", {"listener"})
+                 .with({listener_})) {}
+
+void HandshakeFailures::note(std::string_view reason) {
+  count_.add();
+  const auto now = std::chrono::steady_clock::now();
+  std::uint64_t failures = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ++untold_;
+    if (told_at_ != SteadyTime{} && now - told_at_ < kHandshakeComplaintInterval) return;
+    told_at_ = now;
+    failures = std::exchange(untold_, 0);
+  }
+  log::warning("http", "TLS handshakes failed",
+               {{"listener", listener_}, {"failures", failures}, {"last_reason", reason}});
 }
 
 }  // namespace todoke::net

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/metrics.hpp"
 #include "net/router.hpp"
 
@@ -37,6 +39,21 @@ class ServerMetrics {
   metrics::Family<metrics::Counter>& requests_;
   metrics::Family<metrics::Counter>& refused_;
   std::vector<RouteSeries> series_;  // by the route's index; the last is that of no route
+};
+
+// TLS handshakes that failed: each is counted, and the log tells of them once a minute at most. On a public
+// port some always do. Thread-safe.
+class HandshakeFailures {
+ public:
+  HandshakeFailures(metrics::Registry& registry, std::string listener);
+  void note(std::string_view reason);
+
+ private:
+  std::string listener_;
+  metrics::Counter& count_;
+  std::mutex mutex_;
+  std::uint64_t untold_ = 0;  // since the last line
+  SteadyTime told_at_{};
 };
 
 }  // namespace todoke::net

@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 
 #include "net/socket_asio.hpp"
@@ -162,6 +163,12 @@ Expected<TlsContextPtr> make_server_tls(const std::string& cert_path, const std:
   if (error) return refuse(fmt::format("certificate {}: {}", cert_path, error.message()));
   tls->context.use_private_key_file(key_path, ssl::context::pem, error);
   if (error) return refuse(fmt::format("private key {}: {}", key_path, error.message()));
+  // OpenSSL keeps a pair for each type of key and does not compare a key with the certificate of another
+  // type.
+  if (SSL_CTX_check_private_key(tls->context.native_handle()) != 1) {
+    ERR_clear_error();
+    return refuse(fmt::format("private key {} does not belong to the certificate {}", key_path, cert_path));
+  }
   SSL_CTX_set_alpn_select_cb(tls->context.native_handle(), choose_protocol, nullptr);
   return tls;
 }

@@ -40,4 +40,9 @@ void TestCertificate::renew(const std::string& common_name) {
                   common_name, key(), cert()));
 }
 
+void TestCertificate::replace_key_by_rsa() {
+  run_command(
+      fmt::format("openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out {} 2>&1", key()));
+}
+
 }  // namespace todoke::net::test

@@ -14,6 +14,8 @@ class TestCertificate {
 
   // Makes another key and certificate in the same files.
   void renew(const std::string& common_name);
+  // Puts an RSA key in the place of the key; the certificate, which is for an EC key, stays.
+  void replace_key_by_rsa();
 
   [[nodiscard]] std::string cert() const { return folder_ + "/cert.pem"; }
   [[nodiscard]] std::string key() const { return folder_ + "/key.pem"; }

@@ -1,9 +1,11 @@
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/log.hpp"
 #include "certificate.hpp"
 #include "handlers.hpp"
 #include "net/client.hpp"
@@ -121,6 +123,42 @@ TEST_F(HttpTls, ReloadServesTheNewCertificateAndKeepsTheOldWhenItIsBroken) {
   std::ofstream(certificate.cert()) << "no certificate";
   rig.loop().call([&] { EXPECT_FALSE(rig.server().reload()); });
   EXPECT_NE(served_name().find("second"), std::string::npos);
+}
+
+TEST_F(HttpTls, AKeyOfAnotherTypeThanTheCertificateIsRefusedAndAReloadKeepsTheOldPair) {
+  rig.start();
+  certificate.replace_key_by_rsa();
+  rig.loop().call([&] {
+    const auto reloaded = rig.server().reload();
+    ASSERT_FALSE(reloaded);
+    EXPECT_NE(reloaded.error().message.find("does not belong to the certificate"), std::string::npos);
+  });
+  EXPECT_NE(served_name().find("first"), std::string::npos) << "the old pair is in use";
+  auto config = rig.config;
+  config.router = rig.router;
+  HttpServer server(config, rig.loop().executor(), {rig.worker()}, rig.registry);
+  EXPECT_FALSE(server.validate());
+}
+
+TEST_F(HttpTls, FailedHandshakesAreCountedAndLoggedOnceAMinute) {
+  std::mutex mutex;
+  int lines = 0;
+  const log::Capture capture([&](std::string_view line) {
+    const std::lock_guard lock(mutex);
+    if (line.find("TLS handshakes failed") != std::string_view::npos) ++lines;
+  });
+  rig.start();
+  constexpr int kFailures = 5;
+  for (int i = 0; i < kFailures; ++i) {
+    RawClient client(rig.port());
+    client.send(get("/who"));
+    EXPECT_EQ(client.read_response().status, 0);
+  }
+  const auto* series = "todoke_http_tls_handshakes_failed_total{listener=\"public\"}";
+  EXPECT_TRUE(rig.await_metric(series, kFailures));
+  log::flush();
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(lines, 1);
 }
 
 TEST_F(HttpTls, ConfigurationThatCannotWorkIsRefusedBeforeTheStart) {
