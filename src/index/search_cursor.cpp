@@ -63,7 +63,7 @@ std::optional<SearchCursor> parse_cursor(std::string_view text) {
   const auto fields = split(text);
   if (!fields || (*fields)[0] != kVersion) return std::nullopt;
   const auto as_of = number((*fields)[1]);
-  if (!as_of) return std::nullopt;
+  if (!as_of || *as_of < 0) return std::nullopt;
   SearchCursor cursor;
   cursor.as_of = *as_of;
   if (!read((*fields)[2], (*fields)[3], cursor.ceiling) || !read((*fields)[4], (*fields)[5], cursor.floor) ||

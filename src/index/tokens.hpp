@@ -26,7 +26,7 @@ inline constexpr std::size_t kWordBytesMax = 64;
 // Of one document; what comes after is not found. A tsvector has no positions beyond 16,383.
 inline constexpr std::size_t kTokensMax = 16'000;
 
-// Bytes that are no UTF-8 become U+FFFD.
+// Bytes that are no UTF-8 stay as they are; no token holds them, they separate.
 std::string normal_text(std::string_view text);
 
 enum class TokenKind : std::uint8_t {

@@ -61,7 +61,8 @@ std::string_view forwarded_parameter(std::string_view element, std::string_view 
 }  // namespace
 
 std::optional<IpBytes> parse_ip(std::string_view text) {
-  if (text.size() >= INET6_ADDRSTRLEN) return std::nullopt;
+  // inet_pton reads up to the first NUL only.
+  if (text.size() >= INET6_ADDRSTRLEN || text.find('\0') != std::string_view::npos) return std::nullopt;
   const std::string copy(text);
   IpBytes ip{};
   if (::inet_pton(AF_INET6, copy.c_str(), ip.data()) == 1) return ip;

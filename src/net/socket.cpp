@@ -30,7 +30,8 @@ void UniqueFd::reset() noexcept {
 Expected<HostPort> parse_host_port(std::string_view text) {
   const auto refused = [&] { return refuse(fmt::format("'{}' is not host:port", text)); };
   const auto colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) return refused();
+  if (colon == std::string_view::npos || colon == 0 || text.find('\0') != std::string_view::npos)
+    return refused();
   auto host = text.substr(0, colon);
   const auto digits = text.substr(colon + 1);
   HostPort result;

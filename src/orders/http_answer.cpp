@@ -112,7 +112,7 @@ std::optional<std::chrono::seconds> pause_in(const std::string& text) {
 std::optional<std::chrono::milliseconds> retry_after_in(const net::Response& response) {
   const auto pause = pause_in(std::string(response.headers.get("Retry-After")));
   if (!pause || pause->count() < 0) return std::nullopt;
-  return std::min<std::chrono::milliseconds>(*pause, kRetryAfterMost);
+  return std::min(*pause, kRetryAfterMost);  // in seconds: a number of the broker's may have no milliseconds
 }
 
 bool says_duplicate(const net::Response& response) {
