@@ -47,6 +47,10 @@ OwnNode::~OwnNode() {
   stop();
 }
 
+pid_t OwnNode::pid() const {
+  return process_->process().pid();
+}
+
 void OwnNode::stop() {
   if (process_) {
     try {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace todoke::test {
@@ -22,6 +23,7 @@ class OwnNode {
 
   // host:port of the public listener.
   [[nodiscard]] const std::string& address() const { return address_; }
+  [[nodiscard]] pid_t pid() const;
 
  private:
   void stop();

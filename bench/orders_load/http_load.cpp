@@ -20,75 +20,69 @@ using Steady = std::chrono::steady_clock;
 
 constexpr int kPatienceMs = 30'000;
 
-class Connection {
- public:
-  explicit Connection(const std::string& address) {
-    const auto colon = address.rfind(':');
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    if (getaddrinfo(address.substr(0, colon).c_str(), address.substr(colon + 1).c_str(), &hints, &found) != 0)
-      throw std::runtime_error("no such address: " + address);
-    fd_ = socket(found->ai_family, found->ai_socktype, 0);
-    const int refused = fd_ < 0 ? -1 : connect(fd_, found->ai_addr, found->ai_addrlen);
-    freeaddrinfo(found);
-    if (refused != 0) throw std::runtime_error("nobody answers at " + address);
-    const int on = 1;
-    setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
-  ~Connection() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Connection(Connection&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Connection& operator=(Connection&&) = delete;
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  [[nodiscard]] int fd() const { return fd_; }
-  [[nodiscard]] Steady::time_point sent_at() const { return sent_at_; }
-
-  // A request is smaller than the socket's buffer: it goes out whole.
-  void send_request(std::string_view text) {
-    sent_at_ = Steady::now();
-    if (send(fd_, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
-      throw std::runtime_error("the server does not take a request");
-    in_.clear();
-  }
-
-  // The status, once the answer has come whole; 0 before.
-  int read_answer() {
-    char block[4'096];
-    const auto got = recv(fd_, block, sizeof block, 0);
-    if (got <= 0) throw std::runtime_error("the server has hung up");
-    in_.append(block, static_cast<std::size_t>(got));
-    const auto end = in_.find("\r\n\r\n");
-    if (end == std::string::npos) return 0;
-    const auto length = number_after("\r\nContent-Length: ");
-    if (in_.size() < end + 4 + static_cast<std::size_t>(length)) return 0;
-    return number_after("HTTP/1.1 ");
-  }
-
-  [[nodiscard]] const std::string& answer() const { return in_; }
-
- private:
-  [[nodiscard]] int number_after(std::string_view mark) const {
-    const auto at = in_.find(mark);
-    int number = 0;
-    if (at == std::string::npos) return number;
-    std::from_chars(in_.data() + at + mark.size(), in_.data() + in_.size(), number);
-    return number;
-  }
-
-  int fd_ = -1;
-  std::string in_;
-  Steady::time_point sent_at_;
-};
-
 }  // namespace
+
+HttpConnection::HttpConnection(const std::string& address) {
+  const auto colon = address.rfind(':');
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.substr(0, colon).c_str(), address.substr(colon + 1).c_str(), &hints, &found) != 0)
+    throw std::runtime_error("no such address: " + address);
+  fd_ = socket(found->ai_family, found->ai_socktype, 0);
+  const int refused = fd_ < 0 ? -1 : connect(fd_, found->ai_addr, found->ai_addrlen);
+  freeaddrinfo(found);
+  if (refused != 0) throw std::runtime_error("nobody answers at " + address);
+  const int on = 1;
+  setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+HttpConnection::~HttpConnection() {
+  if (fd_ >= 0) close(fd_);
+}
+
+HttpConnection::HttpConnection(HttpConnection&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), in_(std::move(other.in_)), sent_at_(other.sent_at_) {}
+
+void HttpConnection::send_request(std::string_view text) {
+  sent_at_ = Steady::now();
+  if (send(fd_, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
+    throw std::runtime_error("the server does not take a request");
+  in_.clear();
+}
+
+int HttpConnection::read_answer() {
+  char block[4'096];
+  const auto got = recv(fd_, block, sizeof block, 0);
+  if (got <= 0) throw std::runtime_error("the server has hung up");
+  in_.append(block, static_cast<std::size_t>(got));
+  const auto end = in_.find("\r\n\r\n");
+  if (end == std::string::npos) return 0;
+  const auto length = number_after("\r\nContent-Length: ");
+  if (in_.size() < end + 4 + static_cast<std::size_t>(length)) return 0;
+  return number_after("HTTP/1.1 ");
+}
+
+int HttpConnection::ask(std::string_view text) {
+  send_request(text);
+  pollfd polled{fd_, POLLIN, 0};
+  for (;;) {
+    if (poll(&polled, 1, kPatienceMs) <= 0) throw std::runtime_error("no answer within 30 s");
+    if (const int status = read_answer(); status != 0) return status;
+  }
+}
+
+int HttpConnection::number_after(std::string_view mark) const {
+  const auto at = in_.find(mark);
+  int number = 0;
+  if (at == std::string::npos) return number;
+  std::from_chars(in_.data() + at + mark.size(), in_.data() + in_.size(), number);
+  return number;
+}
 
 HttpLoadResult post_all(const std::string& address, std::size_t connections, std::size_t count,
                         const std::function<std::string(std::size_t)>& request, int expected_status) {
-  std::vector<Connection> open;
+  std::vector<HttpConnection> open;
   for (std::size_t i = 0; i < connections; ++i) open.emplace_back(address);
   std::vector<pollfd> polled;
   for (const auto& connection : open) polled.push_back({connection.fd(), POLLIN, 0});
