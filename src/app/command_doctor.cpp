@@ -58,11 +58,11 @@ void check_configuration(Report& report, const Config& config) {
   for (const auto& [name, spec] : config.schema().keys()) set += config.is_default(name) ? 0U : 1U;
   report.ok("configuration", fmt::format("{} keys set, {} at their default; `todoke config` shows them", set,
                                          config.schema().keys().size() - set));
-  Runtime runtime(1);
+  Runtime runtime;
   metrics::Registry registry;
   for (auto server : {public_server_config(config), internal_server_config(config)}) {
     server.router = std::make_shared<net::Router>();
-    const net::HttpServer listener(server, runtime.main(), runtime.connections(), registry);
+    const net::HttpServer listener(server, runtime.main(), {runtime.main()}, registry);
     if (const auto valid = listener.validate(); !valid) report.fail("configuration", valid.error().message);
   }
   if (config.get(net::keys::kRates) == "off") {
@@ -222,7 +222,7 @@ void check_instances(Report& report, const std::filesystem::path& folder) {
     report.ok("node", fmt::format("pid {}, version {}, roles {}, public {}, internal {}", instance.pid,
                                   note("version"), note("roles"), note("public"), note("internal")));
     try {
-      Runtime runtime(1);
+      Runtime runtime;
       net::HttpClient client(runtime.main());
       runtime.run(ask_health(client, note("internal"), report));
     } catch (const std::exception& error) {

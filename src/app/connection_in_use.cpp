@@ -103,7 +103,7 @@ bool embedded_is_running(const Config& config) {
 
 void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {
   configure_logs(config);
-  Runtime runtime(1);
+  Runtime runtime;
   const auto database = database_in_use(config);
   const auto limit = config.get(pg::kDatabaseConnectTimeout);
   if (!database.embedded || embedded_is_running(config)) {

@@ -23,12 +23,12 @@ void check_server_version(const pg::Connection& connection) {
                               connection.server_version() / 10000));
 }
 
-DatabaseService::DatabaseService(const Executor& executor, pg::Pool& pool, HealthBoard& board)
-    : pool_(pool), board_(board), stop_(executor) {}
+DatabaseService::DatabaseService(const Executor& executor, Pools& pools, HealthBoard& board)
+    : pools_(pools), board_(board), stop_(executor) {}
 
 Task<void> DatabaseService::start() {
   const auto deadline = Deadline::after(kMigrateLimit);
-  auto lease = co_await pool_.acquire(deadline);
+  auto lease = co_await pools_.control.acquire(deadline);
   check_server_version(*lease);
   const auto report =
       co_await pg::migrate(*lease, pg::embedded_migrations(), fmt::format("todoke {}", kVersion));
@@ -39,13 +39,13 @@ Task<void> DatabaseService::start() {
 
 void DatabaseService::stop() {
   stop_.set();
-  pool_.close();
+  pools_.close();
 }
 
 Task<void> DatabaseService::run() {
   while (!stop_.is_set()) {
     co_await probe();
-    pool_.close_expired();
+    pools_.close_expired();
     co_await stop_.wait_for(kProbeInterval);
   }
 }
@@ -54,14 +54,14 @@ Task<void> DatabaseService::probe() {
   std::string failure;
   try {
     const auto deadline = Deadline::after(kProbeLimit);
-    auto lease = co_await pool_.acquire(deadline);
+    auto lease = co_await pools_.control.acquire(deadline);
     co_await lease->query(sql::kProbe, {}, deadline);
   } catch (const std::exception& error) {
     failure = error.what();
   }
   if (stop_.is_set()) co_return;
   // Every connection at work is a busy node, not a dead database.
-  const bool busy = pool_.counts().busy >= pool_.connections_max();
+  const bool busy = pools_.control.counts().busy >= pools_.control.connections_max();
   const auto state = failure.empty() ? HealthState::up : busy ? HealthState::degraded : HealthState::down;
   board_.report(std::string(name()), essential(), {state, failure});
 }

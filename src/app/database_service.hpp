@@ -2,28 +2,28 @@
 // `/healthz` shows.
 #pragma once
 
+#include "app/pools.hpp"
 #include "base/clock.hpp"
 #include "base/service.hpp"
-#include "pg/pool.hpp"
 
 namespace todoke::app {
 
 class DatabaseService final : public Service {
  public:
-  DatabaseService(const Executor& executor, pg::Pool& pool, HealthBoard& board);
+  DatabaseService(const Executor& executor, Pools& pools, HealthBoard& board);
 
   [[nodiscard]] std::string_view name() const override { return "database"; }
   // Throws UserError when the server is too old, or the database newer than this binary.
   Task<void> start() override;
   Task<void> run() override;
-  // Whoever uses the pool has stopped by now: it is closed, which also ends a start() that waits for a
+  // Whoever uses the pools has stopped by now: they are closed, which also ends a start() that waits for a
   // server.
   void stop() override;
 
  private:
   Task<void> probe();
 
-  pg::Pool& pool_;
+  Pools& pools_;
   HealthBoard& board_;
   Signal stop_;
 };

@@ -22,6 +22,7 @@
 #include "app/database_service.hpp"
 #include "app/instance_file.hpp"
 #include "app/keys.hpp"
+#include "app/pools.hpp"
 #include "app/role.hpp"
 #include "app/routes.hpp"
 #include "app/runtime.hpp"
@@ -132,7 +133,7 @@ class Node {
         database_(database_in_use(config)),
         folder_(data_folder(config)),
         tracer_(registry_),
-        pool_(pool_options(config, database_), clock_, registry_),
+        pools_(pool_options(config, database_), database_.embedded, clock_, registry_),
         listener_(
             std::make_shared<pg::Listener>(runtime_.main(), listener_options(config_, database_), registry_)),
         supervisor_(runtime_.main(), clock_, board_, registry_),
@@ -173,24 +174,27 @@ class Node {
           std::make_shared<pg::EmbeddedPostgres>(runtime_.main(), pg::embedded_config(config_, folder_));
       supervisor_.add(postgres_);
     }
-    supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pool_, board_));
+    supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pools_, board_));
     if (!options_.roles.empty()) {
       supervisor_.add(listener_);
-      supervisor_.add(std::make_shared<outbox::LogMonitor>(
-          runtime_.main(), monitor_options(config_, has_relay()), pressure_, pool_, board_, registry_));
+      supervisor_.add(std::make_shared<outbox::LogMonitor>(runtime_.main(),
+                                                           monitor_options(config_, has_relay()), pressure_,
+                                                           pools_.control, board_, registry_));
       supervisor_.add(std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_),
-                                                             pool_, board_, registry_));
+                                                             pools_.control, board_, registry_));
     }
     NodeParts parts{
         config_,
         clock_,
         runtime_.main(),
-        pool_,
+        runtime_.relay(),
+        runtime_.reads(),
+        pools_,
         *listener_,
         pool_options(config_, database_).connect,
         log_,
         pressure_,
-        std::make_shared<index::IndexSearch>(pool_, clock_),
+        std::make_shared<index::IndexSearch>(pools_.reads, clock_),
         board_,
         registry_,
         tracer_,
@@ -206,8 +210,8 @@ class Node {
   std::shared_ptr<net::HttpServer> make_server(bool is_public, std::shared_ptr<const net::Router> router) {
     auto config = is_public ? public_server_config(config_) : internal_server_config(config_);
     config.router = std::move(router);
-    return std::make_shared<net::HttpServer>(std::move(config), runtime_.main(), runtime_.connections(),
-                                             registry_, &tracer_);
+    const auto loops = is_public ? runtime_.connections() : std::vector{runtime_.main()};
+    return std::make_shared<net::HttpServer>(std::move(config), runtime_.main(), loops, registry_, &tracer_);
   }
 
   Task<void> live() {
@@ -393,7 +397,7 @@ class Node {
   DatabaseInUse database_;
   std::filesystem::path folder_;
   Tracer tracer_;
-  pg::Pool pool_;
+  Pools pools_;
   std::shared_ptr<pg::Listener> listener_;
   outbox::LogSignal log_;
   outbox::Pressure pressure_;

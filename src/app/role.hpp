@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/pools.hpp"
 #include "base/clock.hpp"
 #include "base/config.hpp"
 #include "base/metrics.hpp"
@@ -18,7 +19,6 @@
 #include "outbox/pressure.hpp"
 #include "outbox/search_port.hpp"
 #include "pg/listener.hpp"
-#include "pg/pool.hpp"
 
 namespace todoke::app {
 
@@ -26,8 +26,10 @@ namespace todoke::app {
 struct NodeParts {
   const Config& config;
   const Clock& clock;
-  Executor executor;
-  pg::Pool& pool;
+  Executor executor;        // the main loop
+  Executor relay_executor;  // app/runtime.hpp says who lives where
+  Executor read_executor;
+  Pools& pools;
   pg::Listener& listener;
   pg::ConnectOptions database;  // for who needs a connection of its own
   outbox::LogSignal& log;

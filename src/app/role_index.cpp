@@ -13,10 +13,10 @@ void build(NodeParts& parts) {
   outbox::RunnerOptions options;
   options.defer_max = kDeferMax;
   parts.add_service(std::make_shared<outbox::Runner>(parts.executor, std::make_shared<index::IndexConsumer>(),
-                                                     options, parts.pool, parts.listener, parts.log,
+                                                     options, parts.pools.control, parts.listener, parts.log,
                                                      parts.clock, parts.metrics));
-  parts.add_service(
-      std::make_shared<index::Sweeper>(parts.executor, index::SweeperOptions(), parts.pool, parts.metrics));
+  parts.add_service(std::make_shared<index::Sweeper>(parts.executor, index::SweeperOptions(),
+                                                     parts.pools.control, parts.metrics));
 }
 
 const RoleRegistration kRegistered({

@@ -7,11 +7,13 @@ namespace todoke::app {
 namespace {
 
 void build(NodeParts& parts) {
-  const auto halts = std::make_shared<orders::Halts>(parts.executor, parts.pool, parts.listener, parts.clock);
-  auto api = orders::build_api({parts.config, parts.clock, parts.executor, parts.pool, parts.listener,
+  // The kill switch is read beside everything that orders do.
+  const auto halts =
+      std::make_shared<orders::Halts>(parts.executor, parts.pools.control, parts.listener, parts.clock);
+  auto api = orders::build_api({parts.config, parts.clock, parts.executor, parts.pools.orders, parts.listener,
                                 parts.database, parts.metrics, parts.public_router,
                                 parts.config.get(orders::keys::kAdapter), halts});
-  auto dispatcher = orders::build_dispatcher({parts.config, parts.clock, parts.executor, parts.pool,
+  auto dispatcher = orders::build_dispatcher({parts.config, parts.clock, parts.executor, parts.pools.orders,
                                               parts.listener, parts.database, parts.health, parts.metrics,
                                               parts.tracer, halts, api.wake_waiters});
   for (auto& service : dispatcher.services) parts.add_service(std::move(service));

@@ -1,46 +1,63 @@
 #include "app/runtime.hpp"
 
 #include <exception>
+#include <sys/resource.h>
 #include <utility>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 
+#include "app/pools.hpp"
+
 namespace todoke::app {
 
-Runtime::Runtime(std::size_t loops) {
-  for (std::size_t i = 1; i < loops; ++i) others_.push_back(std::make_unique<asio::io_context>(1));
+Runtime::Runtime(std::size_t connection_loops) {
+  if (connection_loops == 0) return;
+  relay_ = std::make_unique<asio::io_context>(1);
+  reads_ = std::make_unique<asio::io_context>(1);
+  for (std::size_t i = 0; i < connection_loops; ++i)
+    connections_.push_back(std::make_unique<asio::io_context>(1));
 }
 
 Runtime::~Runtime() {
-  for (auto& io : others_) io->stop();
-  for (auto& thread : threads_) thread.join();
+  end_threads();
   wait_for_blocking_calls();
 }
 
-Executor Runtime::main() {
-  return main_.get_executor();
-}
-
 std::vector<Executor> Runtime::connections() {
-  std::vector<Executor> executors{main_.get_executor()};
-  for (auto& io : others_) executors.emplace_back(io->get_executor());
+  std::vector<Executor> executors;
+  for (auto& loop : connections_) executors.emplace_back(loop->get_executor());
   return executors;
 }
 
+void Runtime::run_beside(asio::io_context& loop, int nice) {
+  threads_.emplace_back([&loop, nice] {
+    // On Linux this is the calling thread alone.
+    if (nice > 0) setpriority(PRIO_PROCESS, 0, nice);
+    const auto guard = asio::make_work_guard(loop);
+    loop.run();
+  });
+}
+
+void Runtime::end_threads() {
+  if (relay_) relay_->stop();
+  if (reads_) reads_->stop();
+  for (auto& loop : connections_) loop->stop();
+  for (auto& thread : threads_) thread.join();
+  threads_.clear();
+}
+
 void Runtime::run(Task<void> work) {
-  for (auto& io : others_) {
-    threads_.emplace_back([&context = *io] {
-      const auto guard = asio::make_work_guard(context);
-      context.run();
-    });
-  }
+  if (relay_) run_beside(*relay_, 0);
+  if (reads_) run_beside(*reads_, kReadsNice);
+  for (auto& loop : connections_) run_beside(*loop, 0);
   std::exception_ptr failure;
   asio::co_spawn(main_, std::move(work), [&](std::exception_ptr error) {
     failure = std::move(error);
     main_.stop();
   });
   main_.run();
+  end_threads();
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -1,5 +1,11 @@
-// The event loops of a process: one on the main thread for services and the database, and further ones with a
-// thread each for connections.
+// The event loops of a process, each with a thread of its own, and who lives on which:
+//
+//   main         the supervisor, the database and its listener, orders, consumers of the log, the internal
+//                listener: what must go on whatever the public does
+//   relay        the writer, live delivery, topics
+//   reads        what comes from the database for a REQ or COUNT is made into events and matched here, behind
+//                the other threads when there is no processor for all
+//   connections  the public ones, each on one of these loops for its life
 #pragma once
 
 #include <cstddef>
@@ -15,22 +21,30 @@ namespace todoke::app {
 
 class Runtime {
  public:
-  // One loop alone means that the main thread carries the connections too.
-  explicit Runtime(std::size_t loops);
+  // Without loops for connections there is the main one alone: for commands.
+  explicit Runtime(std::size_t connection_loops = 0);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  [[nodiscard]] Executor main();
-  // Where connections live.
+  [[nodiscard]] Executor main() { return main_.get_executor(); }
+  // These only where there are loops for connections.
+  [[nodiscard]] Executor relay() { return relay_->get_executor(); }
+  [[nodiscard]] Executor reads() { return reads_->get_executor(); }
   [[nodiscard]] std::vector<Executor> connections();
 
   // Runs `work` on the main loop until it has ended; throws what it threw. Called once, on the main thread.
+  // No loop runs any more when it returns.
   void run(Task<void> work);
 
  private:
+  void run_beside(asio::io_context& loop, int nice);
+  void end_threads();
+
   asio::io_context main_{1};
-  std::vector<std::unique_ptr<asio::io_context>> others_;
+  std::unique_ptr<asio::io_context> relay_;
+  std::unique_ptr<asio::io_context> reads_;
+  std::vector<std::unique_ptr<asio::io_context>> connections_;
   std::vector<std::thread> threads_;
 };
 

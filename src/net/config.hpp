@@ -111,7 +111,7 @@ inline constexpr Key<std::int64_t> kIoThreads{{
     .name = "server.io_threads",
     .type = KeyType::integer,
     .fallback = "0",
-    .meaning = "Threads that serve connections. 0: one for every two cores, at least one.",
+    .meaning = "Threads that serve public connections. 0: one for every two cores, at least one.",
     .min = 0,
     .max = 64,
 }};

@@ -23,8 +23,10 @@ inline constexpr Key<std::int64_t> kDatabasePoolMax{{
     .name = "database.pool_max",
     .type = KeyType::integer,
     .fallback = "16",
-    .meaning = "The most connections that this node opens to the database, apart from one that listens.",
-    .min = 1,
+    .meaning = "The most connections that this node opens to the database, apart from a few that serve one "
+               "purpose (the listener, the writer, live delivery, the intake and the worker of orders). "
+               "Reads for the public, orders and control have shares of their own.",
+    .min = 3,    // one for each share
     .max = 150,  // the embedded server takes 200 in all
 }};
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "base/async.hpp"
 #include "base/clock.hpp"
@@ -20,6 +21,7 @@
 namespace todoke::pg {
 
 struct PoolOptions {
+  std::string name = "main";  // the label `pool` of its metrics
   ConnectOptions connect;
   std::size_t connections_max = 16;
   // Kept open also when nobody needs them, so that the next caller does not wait for a connect.
@@ -31,6 +33,9 @@ struct PoolOptions {
   std::chrono::milliseconds idle_max{300'000};
   // Backends grow with what they have cached, and a new primary is found only by connecting anew.
   std::chrono::milliseconds lifetime_max{3'600'000};
+  // Above 0: the server's processes of these connections get this nice value. Only for a server whose
+  // processes are ours; best effort.
+  int backend_nice = 0;
 };
 
 class Pool;

@@ -10,20 +10,25 @@ constexpr std::chrono::milliseconds kConnectBackoffFirst(50);
 // refusing.
 constexpr std::chrono::milliseconds kConnectBackoffMost(2'000);
 
-metrics::Gauge& connections(metrics::Registry& registry, const std::string& state) {
-  return registry.gauges("todoke_pg_pool_connections", "Connections of the pool, by state.", {"state"})
-      .with({state});
+metrics::Gauge& connections(metrics::Registry& registry, const std::string& pool, const std::string& state) {
+  return registry.gauges("todoke_pg_pool_connections", "Connections of a pool, by state.", {"pool", "state"})
+      .with({pool, state});
 }
 }  // namespace
 
-PoolMetrics::PoolMetrics(metrics::Registry& registry)
-    : idle(connections(registry, "idle")),
-      busy(connections(registry, "busy")),
-      waiters(registry.gauge("todoke_pg_pool_waiters", "Callers that wait for a connection.")),
-      wait_seconds(registry.histogram("todoke_pg_pool_wait_seconds",
-                                      "How long callers waited for a connection.",
-                                      metrics::seconds_buckets())),
-      timeouts(registry.counter("todoke_pg_pool_timeouts_total", "Callers that got no connection in time.")),
+PoolMetrics::PoolMetrics(metrics::Registry& registry, const std::string& pool)
+    : idle(connections(registry, pool, "idle")),
+      busy(connections(registry, pool, "busy")),
+      waiters(registry.gauges("todoke_pg_pool_waiters", "Callers that wait for a connection.", {"pool"})
+                  .with({pool})),
+      wait_seconds(registry
+                       .histograms("todoke_pg_pool_wait_seconds", "How long callers waited for a connection.",
+                                   {"pool"}, metrics::seconds_buckets())
+                       .with({pool})),
+      timeouts(
+          registry
+              .counters("todoke_pg_pool_timeouts_total", "Callers that got no connection in time.", {"pool"})
+              .with({pool})),
       connects(registry.counter("todoke_pg_connects_total", "Connections made.")),
       connect_failures(
           registry.counter("todoke_pg_connect_failures_total", "Connections that could not be made.")),
@@ -33,7 +38,7 @@ PoolMetrics::PoolMetrics(metrics::Registry& registry)
 Lease::Core::Core(PoolOptions o, const Clock& c, metrics::Registry& registry)
     : options(std::move(o)),
       clock(c),
-      metrics(registry),
+      metrics(registry, options.name),
       backoff(kConnectBackoffFirst, kConnectBackoffMost) {}
 
 std::optional<Lease::Core::Grant> Lease::Core::take_or_join(std::shared_ptr<Waiter>& waiter,

@@ -17,7 +17,7 @@
 namespace todoke::pg {
 
 struct PoolMetrics {
-  explicit PoolMetrics(metrics::Registry& registry);
+  PoolMetrics(metrics::Registry& registry, const std::string& pool);
   metrics::Gauge& idle;
   metrics::Gauge& busy;
   metrics::Gauge& waiters;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <boost/asio/post.hpp>
+
 #include "base/log.hpp"
 #include "nostr/auth.hpp"
 #include "nostr/event_parse.hpp"
@@ -56,10 +58,12 @@ bool EphemeralExchange::send(LiveEventPtr live) {
 
 Task<void> EphemeralExchange::start() {
   subscription_ = listener_.subscribe("cn_relay_ephemeral", [this](const pg::Wake& wake) {
-    // After a restart of the server the ids may begin anew.
-    if (wake.repoll) last_id_ = 0;
-    told_ = true;
-    wake_.set();
+    asio::post(wake_.executor(), [this, repoll = wake.repoll] {
+      // After a restart of the server the ids may begin anew.
+      if (repoll) last_id_ = 0;
+      told_ = true;
+      wake_.set();
+    });
   });
   co_return;
 }

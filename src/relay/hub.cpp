@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
+#include "base/run_on.hpp"
 #include "nostr/replies.hpp"
 #include "pg/error.hpp"
 #include "relay/hub_parts.hpp"
@@ -48,10 +49,11 @@ bool asks_for_nothing_stored(std::span<const nostr::Filter> filters) {
 
 }  // namespace
 
-Hub::Hub(const Executor& executor, HubOptions options, Reader& reader, pg::Listener& listener,
-         TopicBook& topics, KnownIds& known, outbox::LogSignal& log, const Clock& clock,
-         RelayMetrics& metrics)
+Hub::Hub(const Executor& executor, const Executor& read_executor, HubOptions options, Reader& reader,
+         pg::Listener& listener, TopicBook& topics, KnownIds& known, outbox::LogSignal& log,
+         const Clock& clock, RelayMetrics& metrics)
     : executor_(executor),
+      read_executor_(read_executor),
       options_(std::move(options)),
       reader_(reader),
       listener_(listener),
@@ -256,8 +258,9 @@ Task<void> Hub::fill_window(std::string topic, std::uint64_t number) {
   std::exception_ptr failure;
   try {
     const auto& limits = cache_.limits();
-    auto newest = co_await reader_.recent(topic, limits.events_max, limits.fill_bytes_max,
-                                          Deadline::after(options_.query_timeout));
+    const auto deadline = Deadline::after(options_.query_timeout);
+    auto newest = co_await run_on(
+        read_executor_, reader_.recent(topic, limits.events_max, limits.fill_bytes_max, deadline));
     cache_.fill(topic, number, std::move(newest));
   } catch (...) {
     failure = std::current_exception();
@@ -273,8 +276,9 @@ Task<void> Hub::read_stored(std::shared_ptr<Subscription> subscription, Viewer v
   ReadResult result;
   std::exception_ptr failure;
   try {
-    result = co_await reader_.read(subscription->filters, viewer, Deadline::after(options_.query_timeout),
-                                   [&] { return subscription->open.load(); });
+    const auto deadline = Deadline::after(options_.query_timeout);
+    result = co_await run_on(read_executor_, reader_.read(subscription->filters, viewer, deadline,
+                                                          [&] { return subscription->open.load(); }));
   } catch (...) {
     failure = std::current_exception();
   }
@@ -365,8 +369,8 @@ Task<void> Hub::read_count(SubscriberPtr subscriber, Count count, Viewer viewer)
   std::string reply;
   std::exception_ptr failure;
   try {
-    const auto found =
-        co_await reader_.count(request.filters, viewer, Deadline::after(options_.query_timeout));
+    const auto deadline = Deadline::after(options_.query_timeout);
+    const auto found = co_await run_on(read_executor_, reader_.count(request.filters, viewer, deadline));
     reply = nostr::count_message(request.sub, found);
   } catch (...) {
     failure = std::current_exception();

@@ -6,7 +6,8 @@
 // comes meanwhile waits, and goes out after the stored ones if its seq is greater than that head. No gap, no
 // duplicate. An event that is no longer in effect when it is about to be sent is left out.
 //
-// Everything happens on one executor; the methods that are marked so may be called from anywhere.
+// Everything but reading stored events happens on one executor; the methods that are marked so may be called
+// from anywhere.
 //
 // Stored reads: a connection has a few at once, and pages on their way to the client count among them. The
 // process has `reads_under_way_max`; beyond that connections stand in line and get one read each in turn. A
@@ -81,8 +82,10 @@ struct HubOptions {
 
 class Hub final : public Service {
  public:
-  Hub(const Executor& executor, HubOptions options, Reader& reader, pg::Listener& listener, TopicBook& topics,
-      KnownIds& known, outbox::LogSignal& log, const Clock& clock, RelayMetrics& metrics);
+  // The reader runs on `read_executor`, and is given nothing there that the hub changes meanwhile.
+  Hub(const Executor& executor, const Executor& read_executor, HubOptions options, Reader& reader,
+      pg::Listener& listener, TopicBook& topics, KnownIds& known, outbox::LogSignal& log, const Clock& clock,
+      RelayMetrics& metrics);
   ~Hub() override;
 
   // From anywhere, for one subscriber in the order of the calls.
@@ -168,6 +171,7 @@ class Hub final : public Service {
   Task<void> notify_others();
 
   Executor executor_;
+  Executor read_executor_;
   HubOptions options_;
   Reader& reader_;
   pg::Listener& listener_;

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include <boost/asio/post.hpp>
+
 #include "base/log.hpp"
 #include "relay/event_rows.hpp"
 #include "relay/hub_parts.hpp"
@@ -101,9 +103,12 @@ Task<void> Hub::start() {
   const auto row = co_await connection_->query(sql::kHead, {}, deadline);
   head_ = std::max(head_, nostr::Seq{row.one().get<std::int64_t>(0)});
   subscription_ = listener_.subscribe("cn_relay_outbox", [this](const pg::Wake& wake) {
-    if (!wake.repoll && seq_in(wake.payload) <= head_) return;
-    told_ = true;
-    wake_.set();
+    const auto seq = wake.repoll ? kNoEnd : seq_in(wake.payload);
+    asio::post(executor_, [this, seq] {
+      if (seq <= head_) return;
+      told_ = true;
+      wake_.set();
+    });
   });
 }
 

@@ -18,8 +18,10 @@ namespace todoke::relay {
 struct RelayParts {
   const Config& config;
   const Clock& clock;
-  Executor executor;
+  Executor executor;       // where the services are run
+  Executor read_executor;  // where stored events are made of rows
   pg::Pool& pool;
+  pg::Pool& read_pool;
   pg::Listener& listener;
   pg::ConnectOptions database;
   outbox::LogSignal& log;

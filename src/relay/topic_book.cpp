@@ -40,7 +40,8 @@ TopicBook::TopicBook(const Executor& executor, TopicSettings settings, pg::Pool&
 
 Task<void> TopicBook::start() {
   co_await load();
-  subscription_ = listener_.subscribe("cn_relay_topics", [this](const pg::Wake&) { wake_.set(); });
+  subscription_ =
+      listener_.subscribe("cn_relay_topics", [this](const pg::Wake&) { wake_.set_from_anywhere(); });
 }
 
 void TopicBook::stop() {

@@ -26,10 +26,14 @@ struct Loop::State {
 Loop::Loop() : state_(std::make_unique<State>()) {}
 
 Loop::~Loop() {
+  end();
+  wait_for_blocking_calls();
+}
+
+void Loop::end() {
   state_->guard.reset();
   state_->context.stop();
-  state_->thread.join();
-  wait_for_blocking_calls();
+  if (state_->thread.joinable()) state_->thread.join();
 }
 
 Executor Loop::executor() const {

@@ -33,6 +33,8 @@ class Loop {
   // Starts it; the future tells how it ended.
   std::future<void> start(Task<void> task);
   void call(std::function<void()> function);
+  // Nothing runs there any more.
+  void end();
 
  private:
   struct State;

@@ -178,7 +178,7 @@ TEST_F(FailureTest, ADatabaseThatIsGoneForAWhileBuriesNothing) {
   impatient.runner.tries_max = 1;
   Instance instance(*db, recorder, impatient);
   await_end("a");
-  const auto failures = [&] { return instance.metric("todoke_pg_pool_timeouts_total"); };
+  const auto failures = [&] { return instance.metric("todoke_pg_pool_timeouts_total{pool=\"main\"}"); };
   {
     TestDatabase elsewhere;
     SqlSession admin(elsewhere.url());

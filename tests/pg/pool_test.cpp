@@ -101,7 +101,7 @@ TEST_F(PoolTest, WaitingIsBoundedInTimeAndNumber) {
     EXPECT_TRUE(co_await throws<PoolTimeout>(waiting.join()));
     EXPECT_EQ(pool.counts().waiting, 0u);
   });
-  EXPECT_NE(registry_.render().find("todoke_pg_pool_timeouts_total 2"), std::string::npos);
+  EXPECT_NE(registry_.render().find("todoke_pg_pool_timeouts_total{pool=\"main\"} 2"), std::string::npos);
 }
 
 TEST_F(PoolTest, AnOpenTransactionIsRolledBackBeforeTheNextCaller) {

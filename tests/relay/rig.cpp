@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/on_loop.hpp"
 #include "harness/metric.hpp"
 #include "http/rig.hpp"
 #include "net/config.hpp"
@@ -46,7 +47,8 @@ pg::ConnectOptions connect_options(const TestDatabase& database) {
 struct RelayRig::Parts {
   explicit Parts(const RigOptions& options)
       : config(config_of(options.flags)),
-        pool({.connect = connect_options(*options.database)}, clock, registry),
+        pool({.name = "control", .connect = connect_options(*options.database)}, clock, registry),
+        read_pool({.name = "reads", .connect = connect_options(*options.database)}, clock, registry),
         listener(std::make_shared<pg::Listener>(
             main.executor(), pg::ListenerOptions{.connect = connect_options(*options.database)}, registry)),
         supervisor(main.executor(), clock, board, registry) {
@@ -55,21 +57,27 @@ struct RelayRig::Parts {
     server_config.limits = net::limits_from(config);
     const auto router = std::make_shared<net::Router>();
     server_config.router = router;
-    const auto worker = options.one_loop ? main.executor() : connections.executor();
+    const auto worker = options.one_loop ? relay.executor() : connections.executor();
     server = std::make_shared<net::HttpServer>(std::move(server_config), main.executor(), std::vector{worker},
                                                registry);
     supervisor.add(server, true);
     supervisor.add(listener);
-    relay::RelayParts parts{
-        config, clock,    main.executor(), pool,     *listener, connect_options(*options.database),
-        log,    pressure, nullptr,         registry, *router,   "0.0.0-test"};
-    for (auto& service : relay::build_relay(std::move(parts))) supervisor.add(std::move(service));
+    relay::RelayParts parts{config,  clock,       relay.executor(), reads.executor(),
+                            pool,    read_pool,   *listener,        connect_options(*options.database),
+                            log,     pressure,    nullptr,          registry,
+                            *router, "0.0.0-test"};
+    for (auto& service : relay::build_relay(std::move(parts)))
+      supervisor.add(std::make_shared<OnLoop>(relay.executor(), std::move(service)));
     main.run(supervisor.start());
   }
 
   ~Parts() {
     main.run(supervisor.stop());
+    // As in a node, no loop runs when the services go.
+    relay.end();
+    reads.end();
     pool.close();
+    read_pool.close();
   }
 
   Config config;
@@ -80,7 +88,10 @@ struct RelayRig::Parts {
   outbox::Pressure pressure;
   Loop main;
   Loop connections;
+  Loop relay;
+  Loop reads;
   pg::Pool pool;
+  pg::Pool read_pool;
   std::shared_ptr<pg::Listener> listener;
   std::shared_ptr<net::HttpServer> server;
   Supervisor supervisor;

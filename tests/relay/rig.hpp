@@ -1,7 +1,7 @@
 // A whole relay in the test's process: its services, its listener on a loopback port, a database of its own
-// or one that it shares with another rig. The services run on one loop; connections run on a second one
-// unless asked otherwise, so that what passes between them is tested as well. Rate limits are off unless a
-// flag says so.
+// or one that it shares with another rig. Its services, stored reads and connections run on loops of their
+// own, as in a node, so that what passes between them is tested as well. Rate limits are off unless a flag
+// says so.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ using DatabasePtr = std::shared_ptr<TestDatabase>;
 struct RigOptions {
   Flags flags = {};                // such as {"relay.topic_policy", "open"}
   DatabasePtr database = nullptr;  // null: a new one
-  bool one_loop = false;           // connections on the loop of the services
+  bool one_loop = false;           // connections on the loop of the relay
 };
 
 class RelayRig {

@@ -1,0 +1,120 @@
+// What the public does to a node leaves room for orders and for who looks after it.
+#include <memory>
+#include <sstream>
+#include <sys/resource.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/metric.hpp"
+#include "harness/nostr_client.hpp"
+#include "harness/todoke_process.hpp"
+
+namespace todoke::test {
+namespace {
+
+using testing::HasSubstr;
+
+struct Rooms : testing::Test {
+  TempFolder folder;
+};
+
+// Until it is dropped, nobody can read the links of events to topics.
+class LockedTopics {
+ public:
+  LockedTopics(const std::filesystem::path& folder, TodokeUp& node)
+      : session_({todoke_binary(), "psql", "-X", "-c",
+                  "BEGIN; LOCK TABLE cn_relay.event_topics; SELECT pg_sleep(600)"},
+                 {"TODOKE_DATA_DIR=" + folder.string()}) {
+    wait_until("the lock", [&] {
+      return node.sql(
+                 "SELECT count(*) FROM pg_locks WHERE granted AND mode = 'AccessExclusiveLock' "
+                 "AND relation = 'cn_relay.event_topics'::regclass") == "1";
+    });
+  }
+
+ private:
+  ChildProcess session_;
+};
+
+std::string settled(const std::string& address, const std::string& key) {
+  const auto posted = run_command(
+      {"curl", "-sS", "--noproxy", "*", "-f", "-H", "Content-Type: application/json", "-H",
+       "Idempotency-Key: " + key, "-d",
+       R"({"instrument":"BTC-USD","side":"BUY","qty":1,"time_in_force":"IOC","idempotency_key":")" + key +
+           R"("})",
+       "http://" + address + "/do/order"});
+  if (posted.code != 0) return "not accepted: " + posted.err;
+  return http_get(fmt::format("http://{}/do/order/{}?wait=20s", address, key)).body;
+}
+
+// More COUNTs and REQs than the node has connections, none of which can end.
+std::vector<std::unique_ptr<NostrClient>> ask_in_vain(const std::string& address) {
+  constexpr int kClients = 8;
+  constexpr int kQuestions = 8;
+  std::vector<std::unique_ptr<NostrClient>> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.push_back(std::make_unique<NostrClient>("ws://" + address + "/relay"));
+    for (int n = 0; n < kQuestions; ++n) {
+      clients.back()->send(fmt::format(R"(["COUNT","count-{}",{{"#t":["kukuri:global"]}}])", n));
+      clients.back()->send(fmt::format(R"(["REQ","req-{}",{{"#t":["kukuri:global"],"until":{}}}])", n, n));
+    }
+  }
+  return clients;
+}
+
+TEST_F(Rooms, OrdersSettleAndHealthAnswersWhileEveryReadForThePublicHangs) {
+  TodokeUp node(folder.path(), {"--limits.rates", "off", "--relay.query_timeout", "60s"});
+  node.wait_ready();
+  const LockedTopics locked(folder.path(), node);
+  const auto clients = ask_in_vain(node.public_address());
+  wait_until("reads that hang", [&] {
+    return node.sql(
+               "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+               "AND query LIKE '%event_topics%'") != "0";
+  });
+  EXPECT_THAT(settled(node.public_address(), "beside-readers-1"), HasSubstr(R"("succeeded")"));
+  EXPECT_THAT(settled(node.public_address(), "beside-readers-2"), HasSubstr(R"("succeeded")"));
+  const auto health = http_get("http://" + node.internal_address() + "/healthz");
+  EXPECT_THAT(health.body, HasSubstr(R"({"name":"database","state":"up","essential":true})"));
+}
+
+TEST_F(Rooms, TheSharesOfThePoolAreWhatItMayOpenInAll) {
+  TodokeUp node(folder.path(), {"--limits.rates", "off", "--database.pool_max", "8"});
+  node.wait_ready();
+  const LockedTopics locked(folder.path(), node);
+  const auto clients = ask_in_vain(node.public_address());
+  const auto connections = [&](const std::string& pool) {
+    const auto text = http_get("http://" + node.internal_address() + "/metrics").body;
+    return metric_in(text, fmt::format(R"(todoke_pg_pool_connections{{pool="{}",state="busy"}})", pool));
+  };
+  // Three for control, as many as are left for orders and for reads.
+  EXPECT_TRUE(await([&] { return connections("reads").value_or(0) > 0; }));
+  EXPECT_LE(connections("reads"), 2);
+  EXPECT_LE(connections("orders"), 3);
+  EXPECT_LE(connections("control"), 3);
+}
+
+TEST_F(Rooms, BackendsThatReadForThePublicYieldTheProcessor) {
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  const LockedTopics locked(folder.path(), node);
+  const auto clients = ask_in_vain(node.public_address());
+  std::string pids;
+  wait_until("a read that hangs", [&] {
+    pids = node.sql(
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+        "AND query LIKE '%event_topics%'");
+    return !pids.empty();
+  });
+  const auto nice_of = [](pid_t pid) { return getpriority(PRIO_PROCESS, static_cast<id_t>(pid)); };
+  std::istringstream lines(pids);
+  for (std::string pid; std::getline(lines, pid);) EXPECT_GT(nice_of(std::stoi(pid)), 0);
+  const auto others =
+      node.sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'todoke orders intake'");
+  EXPECT_EQ(nice_of(std::stoi(others)), 0);
+}
+
+}  // namespace
+}  // namespace todoke::test
