@@ -142,6 +142,21 @@ WHERE l.topic_id = ANY ($4) AND l.created_at BETWEEN $1 AND $2 AND (NOT l.non_pu
   AND (l.expires_at IS NULL OR l.expires_at > now()) AND ($5::int[] IS NULL OR l.kind = ANY ($5))
   AND ($6::text[] IS NULL OR l.pubkey = ANY ($6));
 
+-- The same for several filters; an event counts once. $5 to $9 have a filter in each row, lists as the text of an array,
+-- NULL for any; $1, $2 and $4 are the bounds and the topics of all of them. MATERIALIZED: the texts are read once and
+-- not for each link.
+-- name: count_by_links
+WITH f AS MATERIALIZED (
+  SELECT f.since, f.until, f.topics::text[], f.kinds::int[], f.authors::text[]
+  FROM unnest($5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[]) AS f (since, until, topics, kinds, authors))
+SELECT count(*) FROM (
+  SELECT l.event_id FROM cn_relay.event_topics l
+  WHERE l.topic_id = ANY ($4) AND l.created_at BETWEEN $1 AND $2 AND (NOT l.non_public OR $3)
+    AND (l.expires_at IS NULL OR l.expires_at > now())
+    AND EXISTS (SELECT FROM f WHERE l.created_at BETWEEN f.since AND f.until AND l.topic_id = ANY (f.topics)
+      AND (f.kinds IS NULL OR l.kind = ANY (f.kinds)) AND (f.authors IS NULL OR l.pubkey = ANY (f.authors)))
+  GROUP BY l.event_id) l;
+
 -- Rows that somebody wrote to the log after $1, up to $2, with the events that are in effect.
 -- name: follow_log
 SELECT o.seq, o.op, o.event_id, o.created_at,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "relay/event_rows.hpp"
+#include "relay/link_count.hpp"
 #include "relay/query_sql.hpp"
 #include "relay/read_plan.hpp"
 
@@ -366,6 +367,10 @@ Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer vie
       const auto rows = co_await lease->query(sql::kCountByTopic, std::move(params), deadline);
       co_return static_cast<std::uint64_t>(rows.one().get<std::int64_t>(0));
     }
+  }
+  if (auto params = link_count(filters, policy_, viewer.authenticated)) {
+    const auto rows = co_await lease->query(sql::kCountByLinks, std::move(*params), deadline);
+    co_return static_cast<std::uint64_t>(rows.one().get<std::int64_t>(0));
   }
   const auto head = co_await head_of(*lease, deadline);
   const Scope scope{*lease, viewer, seconds_of(clock_.now()), head, deadline, [] { return true; }};
