@@ -147,6 +147,20 @@ void measure_orders(const std::string& address, const std::string& prefix, Stead
   }
 }
 
+// What was published before has reached the search index: the node is idle.
+void wait_until_indexed(const OwnNode& node) {
+  constexpr std::string_view kRows = "\ntodoke_consumer_rows_total{consumer=\"index-v1\"} ";
+  HttpConnection connection(node.internal_address());
+  for (;;) {
+    connection.ask("GET /metrics HTTP/1.1\r\nHost: bench\r\n\r\n");
+    const auto& text = connection.answer();
+    const auto at = text.find(kRows);
+    const auto rows = at == std::string::npos ? 0 : std::strtod(text.c_str() + at + kRows.size(), nullptr);
+    if (rows >= static_cast<double>(kEvents)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
 // Orders and events at the same time, one of each at a time.
 Measured measure(const OwnNode& node, const Options& options, EventMaker& events, const std::string& phase) {
   Measured measured;
@@ -188,6 +202,7 @@ void run(std::chrono::seconds seconds) {
     Run fill{options, url, events, filled};
     publish_before(fill, kEvents);
   }
+  wait_until_indexed(node);
   auto idle = measure(node, options, events, "idle");
   const auto memory_idle = memory_mib(node.pid(), "VmHWM");
 

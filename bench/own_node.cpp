@@ -47,6 +47,10 @@ OwnNode::~OwnNode() {
   stop();
 }
 
+std::string OwnNode::internal_address() const {
+  return process_->internal_address();
+}
+
 pid_t OwnNode::pid() const {
   return process_->process().pid();
 }

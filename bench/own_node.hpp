@@ -23,6 +23,7 @@ class OwnNode {
 
   // host:port of the public listener.
   [[nodiscard]] const std::string& address() const { return address_; }
+  [[nodiscard]] std::string internal_address() const;
   [[nodiscard]] pid_t pid() const;
 
  private:
