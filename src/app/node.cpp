@@ -188,6 +188,7 @@ class Node {
         clock_,
         runtime_.main(),
         runtime_.relay(),
+        runtime_.consumers(),
         runtime_.reads(),
         pools_,
         *listener_,

@@ -28,6 +28,7 @@ struct NodeParts {
   const Clock& clock;
   Executor executor;        // the main loop
   Executor relay_executor;  // app/runtime.hpp says who lives where
+  Executor consumer_executor;
   Executor read_executor;
   Pools& pools;
   pg::Listener& listener;

@@ -1,4 +1,5 @@
 #include "app/role.hpp"
+#include "base/on_loop.hpp"
 #include "index/index_consumer.hpp"
 #include "index/sweeper.hpp"
 #include "outbox/runner.hpp"
@@ -12,11 +13,14 @@ constexpr std::chrono::seconds kDeferMax(10);
 void build(NodeParts& parts) {
   outbox::RunnerOptions options;
   options.defer_max = kDeferMax;
-  parts.add_service(std::make_shared<outbox::Runner>(parts.executor, std::make_shared<index::IndexConsumer>(),
-                                                     options, parts.pools.control, parts.listener, parts.log,
-                                                     parts.clock, parts.metrics));
-  parts.add_service(std::make_shared<index::Sweeper>(parts.executor, index::SweeperOptions(),
-                                                     parts.pools.control, parts.metrics));
+  const auto& loop = parts.consumer_executor;
+  const auto add = [&](std::shared_ptr<Service> service) {
+    parts.add_service(std::make_shared<OnLoop>(loop, std::move(service)));
+  };
+  add(std::make_shared<outbox::Runner>(loop, std::make_shared<index::IndexConsumer>(), options,
+                                       parts.pools.control, parts.listener, parts.log, parts.clock,
+                                       parts.metrics));
+  add(std::make_shared<index::Sweeper>(loop, index::SweeperOptions(), parts.pools.control, parts.metrics));
 }
 
 const RoleRegistration kRegistered({

@@ -14,6 +14,7 @@ namespace todoke::app {
 Runtime::Runtime(std::size_t connection_loops) {
   if (connection_loops == 0) return;
   relay_ = std::make_unique<asio::io_context>(1);
+  consumers_ = std::make_unique<asio::io_context>(1);
   reads_ = std::make_unique<asio::io_context>(1);
   for (std::size_t i = 0; i < connection_loops; ++i)
     connections_.push_back(std::make_unique<asio::io_context>(1));
@@ -40,8 +41,9 @@ void Runtime::run_beside(asio::io_context& loop, int nice) {
 }
 
 void Runtime::end_threads() {
-  if (relay_) relay_->stop();
-  if (reads_) reads_->stop();
+  for (auto* loop : {relay_.get(), consumers_.get(), reads_.get()}) {
+    if (loop != nullptr) loop->stop();
+  }
   for (auto& loop : connections_) loop->stop();
   for (auto& thread : threads_) thread.join();
   threads_.clear();
@@ -49,6 +51,7 @@ void Runtime::end_threads() {
 
 void Runtime::run(Task<void> work) {
   if (relay_) run_beside(*relay_, 0);
+  if (consumers_) run_beside(*consumers_, 0);
   if (reads_) run_beside(*reads_, kReadsNice);
   for (auto& loop : connections_) run_beside(*loop, 0);
   std::exception_ptr failure;

@@ -1,8 +1,9 @@
 // The event loops of a process, each with a thread of its own, and who lives on which:
 //
-//   main         the supervisor, the database and its listener, orders, consumers of the log, the internal
-//                listener: what must go on whatever the public does
+//   main         the supervisor, the database and its listener, orders, the internal listener: what must go
+//                on whatever the public does
 //   relay        the writer, live delivery, topics
+//   consumers    the node's own consumers of the log, such as the search index
 //   reads        what comes from the database for a REQ or COUNT is made into events and matched here, behind
 //                the other threads when there is no processor for all
 //   connections  the public ones, each on one of these loops for its life
@@ -30,6 +31,7 @@ class Runtime {
   [[nodiscard]] Executor main() { return main_.get_executor(); }
   // These only where there are loops for connections.
   [[nodiscard]] Executor relay() { return relay_->get_executor(); }
+  [[nodiscard]] Executor consumers() { return consumers_->get_executor(); }
   [[nodiscard]] Executor reads() { return reads_->get_executor(); }
   [[nodiscard]] std::vector<Executor> connections();
 
@@ -43,6 +45,7 @@ class Runtime {
 
   asio::io_context main_{1};
   std::unique_ptr<asio::io_context> relay_;
+  std::unique_ptr<asio::io_context> consumers_;
   std::unique_ptr<asio::io_context> reads_;
   std::vector<std::unique_ptr<asio::io_context>> connections_;
   std::vector<std::thread> threads_;
