@@ -77,8 +77,8 @@ class HubRig {
         reader_(pool_, clock_, nostr::TopicPolicy::topics, relay::ReadLimits{}, nullptr),
         supervisor_(loop_.executor(), clock_, board_, registry_) {
     options.connect = connect_options(database);
-    hub_ = std::make_shared<relay::Hub>(loop_.executor(), std::move(options), reader_, *listener_, *topics_,
-                                        known_, log_, clock_, metrics_);
+    hub_ = std::make_shared<relay::Hub>(loop_.executor(), reads_.executor(), std::move(options), reader_,
+                                        *listener_, *topics_, known_, log_, clock_, metrics_);
     topics_->on_change([this] { hub_->topics_changed(); });
     supervisor_.add(listener_);
     supervisor_.add(topics_);
@@ -121,6 +121,7 @@ class HubRig {
   HealthBoard board_;
   outbox::LogSignal log_;
   Loop loop_;
+  Loop reads_;
   pg::Pool pool_;
   std::shared_ptr<pg::Listener> listener_;
   relay::KnownIds known_;
