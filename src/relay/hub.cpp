@@ -259,8 +259,8 @@ Task<void> Hub::fill_window(std::string topic, std::uint64_t number) {
   try {
     const auto& limits = cache_.limits();
     const auto deadline = Deadline::after(options_.query_timeout);
-    auto newest = co_await run_on(
-        read_executor_, reader_.recent(topic, limits.events_max, limits.fill_bytes_max, deadline));
+    auto newest = co_await run_on(read_executor_,
+                                  reader_.recent(topic, limits.events_max, limits.fill_bytes_max, deadline));
     cache_.fill(topic, number, std::move(newest));
   } catch (...) {
     failure = std::current_exception();
@@ -351,15 +351,57 @@ void Hub::count_now(const SubscriberPtr& subscriber, nostr::CountMessage request
   if (refusal) return refuse_new(peer, request.sub.text(), *refusal);
   hold(peer, bytes);
   peer.counts_wanted.push_back({std::move(request), bytes});
+  metrics_.counts_waiting.add(1);
   start_counts(peer);
 }
 
+bool Hub::may_count(const Peer& peer) const {
+  return !peer.counts_wanted.empty() && peer.counts < options_.reads_max;
+}
+
+Hub::Count Hub::next_count(Peer& peer) {
+  auto count = std::move(peer.counts_wanted.front());
+  peer.counts_wanted.pop_front();
+  metrics_.counts_waiting.add(-1);
+  return count;
+}
+
 void Hub::start_counts(Peer& peer) {
-  while (peer.counts < options_.reads_max && !peer.counts_wanted.empty()) {
-    auto count = std::move(peer.counts_wanted.front());
-    peer.counts_wanted.pop_front();
-    ++peer.counts;
-    run_task(read_count(peer.subscriber, std::move(count), peer.viewer));
+  while (may_count(peer) && counts_ < options_.counts_under_way_max) start_count(peer);
+  if (may_count(peer)) stand_in_count_line(peer);
+}
+
+void Hub::stand_in_count_line(Peer& peer) {
+  if (peer.counts_in_line) return;
+  peer.counts_in_line = true;
+  peer.counts_in_line_since = clock_.steady();
+  count_line_.push_back(&peer);
+}
+
+void Hub::start_count(Peer& peer) {
+  ++peer.counts;
+  ++counts_;
+  metrics_.counts_under_way.set(static_cast<double>(counts_));
+  run_task(read_count(peer.subscriber, next_count(peer), peer.viewer));
+}
+
+// As serve_line() does for reads.
+void Hub::serve_count_line() {
+  while (!count_line_.empty()) {
+    auto& peer = *count_line_.front();
+    const bool is_late = clock_.steady() - peer.counts_in_line_since > options_.query_timeout;
+    if (!is_late && counts_ >= options_.counts_under_way_max) return;
+    count_line_.pop_front();
+    peer.counts_in_line = false;
+    if (!may_count(peer)) continue;
+    if (is_late) {
+      const auto count = next_count(peer);
+      release(peer, count.bytes);
+      refuse(peer, count.request.sub.text(), nostr::Reason::query_too_slow);
+    } else {
+      start_count(peer);
+    }
+    if (may_count(peer)) stand_in_count_line(peer);
   }
 }
 
@@ -376,18 +418,22 @@ Task<void> Hub::read_count(SubscriberPtr subscriber, Count count, Viewer viewer)
     failure = std::current_exception();
   }
   observe_query(began, failure);
-  auto* peer = find_peer(*subscriber);
-  if (peer == nullptr) co_return;
-  --peer->counts;
-  release(*peer, count.bytes);
-  if (failure) {
-    refuse(*peer, request.sub.text(), reason_of(failure));
-  } else if (names_disabled_topic(request.filters)) {
-    refuse(*peer, request.sub.text(), nostr::Reason::topic_not_enabled);
-  } else {
-    subscriber->deliver({text_frame(reply)});
+  --counts_;
+  metrics_.counts_under_way.set(static_cast<double>(counts_));
+  if (auto* peer = find_peer(*subscriber)) {
+    --peer->counts;
+    release(*peer, count.bytes);
+    if (failure) {
+      refuse(*peer, request.sub.text(), reason_of(failure));
+    } else if (names_disabled_topic(request.filters)) {
+      refuse(*peer, request.sub.text(), nostr::Reason::topic_not_enabled);
+    } else {
+      subscriber->deliver({text_frame(reply)});
+    }
   }
-  start_counts(*peer);
+  // Those who wait go before the next COUNT of this one.
+  serve_count_line();
+  if (auto* peer = find_peer(*subscriber)) start_counts(*peer);
 }
 
 void Hub::close(SubscriberPtr subscriber, std::string sub) {
@@ -406,9 +452,11 @@ void Hub::leave(SubscriberPtr subscriber) {
     auto* peer = find_peer(*subscriber);
     if (peer == nullptr) return;
     while (!peer->wanted.empty()) next_wanted(*peer);
+    while (!peer->counts_wanted.empty()) next_count(*peer);
     while (!peer->subscriptions.empty()) remove(*peer, std::string(peer->subscriptions.begin()->first));
     release(*peer, peer->filter_bytes);
     if (peer->in_line) std::erase(line_, peer);
+    if (peer->counts_in_line) std::erase(count_line_, peer);
     peers_.erase(subscriber.get());
   });
 }

@@ -11,12 +11,13 @@
 //
 // Stored reads: a connection has a few at once, and pages on their way to the client count among them. The
 // process has `reads_under_way_max`; beyond that connections stand in line and get one read each in turn. A
-// REQ that memory answers needs no place in line and is not held up by reads of the same connection.
+// REQ that memory answers needs no place in line and is not held up by reads of the same connection. COUNTs
+// have a line of their own.
 //
 // Bounded: subscriptions of a connection and their memory, that of the process, stored reads under way,
-// counts that wait of a connection, time in line (`query_timeout`), events that wait for a stored read,
-// batches of the writer that wait their turn. When those are too many they are let go, and their rows are
-// fetched like those of other relays.
+// counts under way, counts that wait of a connection, time in line (`query_timeout`), events that wait for a
+// stored read, batches of the writer that wait their turn. When those are too many they are let go, and their
+// rows are fetched like those of other relays.
 #pragma once
 
 #include <chrono>
@@ -71,10 +72,11 @@ struct HubOptions {
   std::size_t reads_max = 4;                                // of a connection, at once
   // A read holds up to 2 MiB of JSON and a piece of 1 MiB, about twice that as objects: 100 MiB for all.
   std::size_t reads_under_way_max = 16;
-  std::size_t fills_under_way_max = 4;  // of windows of recent events, each twice such a read
-  std::size_t counts_waiting_max = 50;  // of a connection
-  std::size_t waiting_max = 5'000;      // events that wait for a stored read
-  std::size_t batches_max = 256;        // of the writer, while the log is being followed
+  std::size_t fills_under_way_max = 4;   // of windows of recent events, each twice such a read
+  std::size_t counts_under_way_max = 4;  // of the process; others stand in line as reads do
+  std::size_t counts_waiting_max = 50;   // of a connection
+  std::size_t waiting_max = 5'000;       // events that wait for a stored read
+  std::size_t batches_max = 256;         // of the writer, while the log is being followed
   std::chrono::milliseconds query_timeout{5'000};
   std::chrono::milliseconds poll_every{500};
   CacheLimits cache;
@@ -140,7 +142,12 @@ class Hub final : public Service {
   void start_read(Peer& peer);
   void stand_in_line(Peer& peer);
   void serve_line();
+  [[nodiscard]] bool may_count(const Peer& peer) const;
+  Count next_count(Peer& peer);
   void start_counts(Peer& peer);
+  void start_count(Peer& peer);
+  void stand_in_count_line(Peer& peer);
+  void serve_count_line();
   void run_task(Task<void> task);
   bool answer_from_memory(Peer& peer, Subscription& subscription);
   void fill_cache(const Subscription& subscription);
@@ -188,6 +195,8 @@ class Hub final : public Service {
   std::size_t reads_ = 0;   // under way
   std::size_t fills_ = 0;   // likewise
   std::deque<Peer*> line_;  // those that may read as soon as another read has ended
+  std::size_t counts_ = 0;  // under way
+  std::deque<Peer*> count_line_;
 
   nostr::Seq head_;
   std::unique_ptr<pg::Connection> connection_;

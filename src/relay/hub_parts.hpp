@@ -46,6 +46,8 @@ struct Hub::Peer {
   SteadyTime in_line_since{};
   std::deque<Count> counts_wanted;
   std::size_t counts = 0;  // under way
+  bool counts_in_line = false;
+  SteadyTime counts_in_line_since{};
 };
 
 inline Hub::Subscription::Subscription(Peer& owner, nostr::ReqMessage request, std::size_t size,

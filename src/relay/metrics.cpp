@@ -46,6 +46,8 @@ RelayMetrics::RelayMetrics(metrics::Registry& r)
       queries_from_memory(r.counter("todoke_query_memory_total", "REQs that were answered from memory.")),
       reads_under_way(r.gauge("todoke_reads_under_way", "Stored reads of REQs that are under way.")),
       reads_waiting(r.gauge("todoke_reads_waiting", "REQs whose stored events wait to be read.")),
+      counts_under_way(r.gauge("todoke_counts_under_way", "COUNTs that are under way.")),
+      counts_waiting(r.gauge("todoke_counts_waiting", "COUNTs that wait for their turn.")),
       filter_bytes(r.gauge("todoke_filter_bytes",
                            "Memory of the filters of open subscriptions and of COUNTs, estimated.")),
       req_refused(r.counters("todoke_req_refused_total",

@@ -29,6 +29,8 @@ struct RelayMetrics {
   metrics::Counter& queries_from_memory;            // todoke_query_memory_total
   metrics::Gauge& reads_under_way;                  // todoke_reads_under_way
   metrics::Gauge& reads_waiting;                    // todoke_reads_waiting
+  metrics::Gauge& counts_under_way;                 // todoke_counts_under_way
+  metrics::Gauge& counts_waiting;                   // todoke_counts_waiting
   metrics::Gauge& filter_bytes;                     // todoke_filter_bytes
   metrics::Family<metrics::Counter>& req_refused;   // todoke_req_refused_total{reason}
   metrics::Counter& expired;                        // todoke_expired_total

@@ -1,5 +1,6 @@
 #include "relay/relay.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -87,8 +88,14 @@ ReadLimits read_limits_from(const Config& config) {
   return limits;
 }
 
-HubOptions hub_options_from(const Config& config, nostr::TopicPolicy policy, pg::ConnectOptions database) {
+HubOptions hub_options_from(const Config& config, nostr::TopicPolicy policy, pg::ConnectOptions database,
+                            std::size_t read_connections) {
   HubOptions options;
+  // Who stands in line for a read gets a connection when it is his turn. COUNTs, which look at all that they
+  // count, leave most of them to REQs.
+  options.counts_under_way_max = std::max<std::size_t>(1, read_connections * 2 / 5);
+  options.reads_under_way_max = std::clamp<std::size_t>(read_connections - options.counts_under_way_max, 1,
+                                                        options.reads_under_way_max);
   options.connect = std::move(database);
   options.connect.application_name = "todoke live";
   options.policy = policy;
@@ -156,8 +163,8 @@ class Relay {
         reader_(parts.read_pool, parts.clock, rules_.policy, read_limits_from(parts.config),
                 parts.search.get()),
         hub_(parts.executor, parts.read_executor,
-             hub_options_from(parts.config, rules_.policy, parts.database), reader_, parts.listener, topics_,
-             known_, parts.log, parts.clock, metrics_),
+             hub_options_from(parts.config, rules_.policy, parts.database, parts.read_pool.connections_max()),
+             reader_, parts.listener, topics_, known_, parts.log, parts.clock, metrics_),
         writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
                 duplicates_,
                 {[this](const std::vector<Gone>& gone) {

@@ -155,6 +155,7 @@ class HubTest : public testing::Test {
     return global_and(fmt::format(R"("kinds":[1],"seq_after":{})", number));
   }
   static std::string eose(const std::string& sub) { return fmt::format(R"(["EOSE","{}")", sub); }
+  static std::string counted(const std::string& sub) { return fmt::format(R"(["COUNT","{}")", sub); }
   static std::string closed(const std::string& sub, const std::string& text) {
     return fmt::format(R"(["CLOSED","{}","{}"])", sub, text);
   }
@@ -264,6 +265,40 @@ TEST_F(HubTest, RequestForWhichTheLineIsTooLongIsTold) {
   let_reads_go();
   EXPECT_EQ(rig.metric("todoke_reads_waiting"), 0);
   EXPECT_EQ(rig.metric(R"(todoke_query_failed_total{reason="query_too_slow"})"), 6);
+}
+
+TEST_F(HubTest, CountsOfTheProcessAreBoundedAndConnectionsTakeTurns) {
+  auto options = patient_options();
+  options.counts_under_way_max = 1;
+  HubRig rig(*storing.database(), std::move(options));
+  hold_reads();
+  for (int i = 0; i < 4; ++i) rig.count(peer, fmt::format("c{}", i), kGlobal);
+  rig.count(other, "c", kGlobal);
+  ASSERT_TRUE(rig.await_metric("todoke_counts_waiting", 4));
+  EXPECT_EQ(rig.metric("todoke_counts_under_way"), 1);
+  rig.open(other, "req", asks(0));
+  EXPECT_TRUE(rig.await_metric("todoke_reads_under_way", 1)) << "COUNTs take no place of a REQ";
+  let_reads_go();
+  ASSERT_TRUE(await([&] { return other->has(counted("c")) && peer->got().size() == 4; }));
+  EXPECT_LT(other->moment_of(counted("c")), peer->moment_of(counted("c2"))) << "the busy one had two before";
+  EXPECT_TRUE(rig.await_metric("todoke_counts_under_way", 0));
+}
+
+TEST_F(HubTest, CountForWhichTheLineIsTooLongIsToldAndThoseOfOneWhoLeftAreForgotten) {
+  auto options = patient_options();
+  options.counts_under_way_max = 1;
+  options.query_timeout = std::chrono::milliseconds(200);
+  HubRig rig(*storing.database(), std::move(options));
+  hold_reads();
+  for (int i = 0; i < 3; ++i) rig.count(peer, fmt::format("c{}", i), kGlobal);
+  for (int i = 0; i < 3; ++i) rig.count(other, fmt::format("c{}", i), kGlobal);
+  rig.hub().leave(other);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(await([&] { return peer->has(closed(fmt::format("c{}", i), "error: query too slow")); }));
+  EXPECT_TRUE(rig.await_metric("todoke_counts_under_way", 0));
+  EXPECT_EQ(rig.metric("todoke_counts_waiting"), 0);
+  EXPECT_EQ(rig.metric("todoke_filter_bytes"), 0);
+  let_reads_go();
 }
 
 TEST_F(HubTest, PagesThatTheClientHasNotTakenHoldItsNextReadsUpAndNobodyElses) {
