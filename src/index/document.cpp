@@ -1,6 +1,7 @@
 #include "index/document.hpp"
 
 #include <unicode/uchar.h>
+#include <utility>
 
 #include "index/document_tags.hpp"
 #include "index/utf8.hpp"
@@ -42,8 +43,9 @@ Document document_of(std::string_view event_id, SystemTime ingested_at, const ou
   document.ingested_at = ingested_at;
   document.topics = event.topics;
   TsVectorBuilder tokens;
+  auto tags = read_document_tags(event.tags_json);
+  document.tags = std::move(tags.numbers);
   if (event.kind == kLongText) {
-    const auto tags = read_document_tags(event.tags_json);
     if (tags.title) {
       document.title = line(*tags.title, kTitleBytesMax);
       tokens.add(*tags.title, Weight::title);

@@ -35,6 +35,7 @@ struct Document {
   TsVector tokens;
   std::optional<std::string> title;  // of kind 30023, without control characters
   std::optional<std::string> summary;
+  std::vector<std::int64_t> tags;  // document_tags.hpp
 };
 
 // Whether the event is one to be found by everybody, now: an indexed kind, public by its column and by its

@@ -2,6 +2,9 @@
 
 #include <functional>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 namespace todoke::index {
 namespace {
 
@@ -15,6 +18,10 @@ std::string joined(const std::vector<std::string>& topics) {
     out += topic;
   }
   return out;
+}
+
+std::string joined(const std::vector<std::int64_t>& tags) {
+  return fmt::format("{}", fmt::join(tags, ","));
 }
 
 // Lets Params read one member of every document without a copy of the list.
@@ -51,6 +58,7 @@ pg::Params columns_of(std::span<const Document> documents) {
   params.add(column(&Document::tokens));
   params.add(column(&Document::title));
   params.add(column(&Document::summary));
+  params.add(column([](const Document& document) { return joined(document.tags); }));
   return params;
 }
 

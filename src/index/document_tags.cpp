@@ -1,20 +1,36 @@
 #include "index/document_tags.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <simdjson.h>
+
+#include "nostr/sha256.hpp"
 
 namespace todoke::index {
 namespace {
 
 namespace dom = simdjson::dom;
 
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 void take(DocumentTags& tags, std::string_view name, std::string_view value) {
   if (name == "title" && !tags.title) tags.title = value;
   if (name == "summary" && !tags.summary) tags.summary = value;
   if (name == "scope" && value != "public") tags.scoped = true;
+  if (name.size() == 1 && is_letter(name[0])) tags.numbers.push_back(tag_number(name[0], value));
 }
 
 }  // namespace
+
+std::int64_t tag_number(char letter, std::string_view value) {
+  const auto hash = nostr::sha256({{&letter, 1}, value});
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < sizeof(number); ++i) number = number << 8U | hash[i];
+  return static_cast<std::int64_t>(number);
+}
 
 DocumentTags read_document_tags(std::string_view tags_json) {
   // One for each thread: making one costs more than the tags of an event.
@@ -30,6 +46,8 @@ DocumentTags read_document_tags(std::string_view tags_json) {
     if (values.at(0).get(name) != simdjson::SUCCESS || values.at(1).get(value) != simdjson::SUCCESS) continue;
     take(tags, name, value);
   }
+  std::sort(tags.numbers.begin(), tags.numbers.end());
+  tags.numbers.erase(std::unique(tags.numbers.begin(), tags.numbers.end()), tags.numbers.end());
   return tags;
 }
 

@@ -4,21 +4,22 @@
 -- was accepted anew, or where a topic is missing: an event of three topics has three rows in the log.
 -- name: put_documents
 INSERT INTO cn_search.post_search_documents AS d (event_id, pubkey, kind, created_at, ingested_at, topics, tokens, title,
-                                                  summary)
+                                                  summary, tags)
 SELECT k.event_id, k.pubkey, k.kind, k.created_at, k.ingested_at, string_to_array(k.topics, E'\x1f'), k.tokens, k.title,
-  k.summary
+  k.summary, string_to_array(k.tags, ',')::bigint[]
 FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::timestamptz[], $6::text[], $7::tsvector[], $8::text[],
-            $9::text[])
-  AS k (event_id, pubkey, kind, created_at, ingested_at, topics, tokens, title, summary)
+            $9::text[], $10::text[])
+  AS k (event_id, pubkey, kind, created_at, ingested_at, topics, tokens, title, summary, tags)
 ON CONFLICT (event_id) DO UPDATE
 SET ingested_at = excluded.ingested_at, tokens = excluded.tokens, title = excluded.title, summary = excluded.summary,
+  tags = excluded.tags,
   topics = ARRAY(SELECT t FROM unnest(d.topics || excluded.topics) t GROUP BY t ORDER BY t),
   indexed_at = now(), deleted_at = NULL
 WHERE d.deleted_at IS NOT NULL OR d.ingested_at <> excluded.ingested_at OR NOT d.topics @> excluded.topics;
 
 -- name: delete_documents
 UPDATE cn_search.post_search_documents
-SET deleted_at = now(), tokens = '', title = NULL, summary = NULL
+SET deleted_at = now(), tokens = '', tags = '{}', title = NULL, summary = NULL
 WHERE event_id = ANY ($1::text[]) AND deleted_at IS NULL;
 
 -- Looks at $2 documents from $1 on and removes those whose event is no longer stored.
@@ -62,12 +63,12 @@ WHERE e.event_id > $1 ORDER BY e.event_id LIMIT $2;
 
 -- name: load_documents
 INSERT INTO cn_search.post_search_documents_next (event_id, pubkey, kind, created_at, ingested_at, topics, tokens, title,
-                                                  summary)
+                                                  summary, tags)
 SELECT k.event_id, k.pubkey, k.kind, k.created_at, k.ingested_at, string_to_array(k.topics, E'\x1f'), k.tokens, k.title,
-  k.summary
+  k.summary, string_to_array(k.tags, ',')::bigint[]
 FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::timestamptz[], $6::text[], $7::tsvector[], $8::text[],
-            $9::text[])
-  AS k (event_id, pubkey, kind, created_at, ingested_at, topics, tokens, title, summary);
+            $9::text[], $10::text[])
+  AS k (event_id, pubkey, kind, created_at, ingested_at, topics, tokens, title, summary, tags);
 
 -- name: index_rebuilt
 SELECT cn_search.create_indexes('_next');

@@ -1,10 +1,12 @@
 #include "index/search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <utility>
 
+#include "index/document_tags.hpp"
 #include "index/search_cursor.hpp"
 #include "index/search_sql.hpp"
 #include "index/text_query.hpp"
@@ -23,12 +25,36 @@ std::int64_t unix_seconds(const Clock& clock) {
   return std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count();
 }
 
-bool is_too_long(const std::optional<std::vector<std::string>>& list) {
+bool is_too_long(const auto& list) {
   return list && list->size() > kSearchValuesMax;
+}
+
+bool has_too_long_list(const SearchQuery& query) {
+  return is_too_long(query.ids) || is_too_long(query.topics) || is_too_long(query.kinds) ||
+         is_too_long(query.authors) || std::any_of(query.tags.begin(), query.tags.end(), [](const auto& tag) {
+           return tag.values.size() > kSearchValuesMax;
+         });
 }
 
 bool is_empty(const auto& list) {
   return list && list->empty();
+}
+
+bool has_empty_list(const SearchQuery& query) {
+  return is_empty(query.ids) || is_empty(query.topics) || is_empty(query.kinds) || is_empty(query.authors) ||
+         std::any_of(query.tags.begin(), query.tags.end(),
+                     [](const auto& tag) { return tag.values.empty(); });
+}
+
+using TagNumbers = std::array<std::optional<std::vector<std::int64_t>>, kSearchTagsMax>;
+
+TagNumbers numbers_of(const std::vector<outbox::SearchTag>& tags) {
+  TagNumbers numbers;
+  for (std::size_t i = 0; i < tags.size(); ++i) {
+    auto& list = numbers.at(i).emplace();
+    for (const auto& value : tags[i].values) list.push_back(tag_number(tags[i].letter, value));
+  }
+  return numbers;
 }
 
 struct Window {
@@ -73,7 +99,9 @@ Task<Window> search_window(pg::Connection& connection, const SearchQuery& query,
       .add(at.last ? std::optional(at.last->rank) : std::nullopt)
       .add(static_cast<std::int64_t>(limit))
       .add(static_cast<std::int64_t>(candidates))
-      .add(id_of(at.last));
+      .add(id_of(at.last))
+      .add(query.ids);
+  for (const auto& numbers : numbers_of(query.tags)) params.add(numbers);
   const auto server_max =
       std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()) + kServerGrace;
   pg::Batch batch;
@@ -106,10 +134,8 @@ std::optional<SearchCursor> after(const SearchCursor& at, const Window& window, 
 Task<Expected<SearchPage>> search(pg::Pool& pool, const Clock& clock, SearchQuery query, Deadline deadline) {
   auto text = parse_text_query(query.text);
   if (!text) co_return tl::unexpected(text.error());
-  if (is_too_long(query.topics) || is_too_long(query.authors) ||
-      (query.kinds && query.kinds->size() > kSearchValuesMax)) {
-    co_return refuse("a list has at most 2000 values");
-  }
+  if (has_too_long_list(query)) co_return refuse("a list has at most 2000 values");
+  if (query.tags.size() > kSearchTagsMax) co_return refuse("a search has at most 8 letters of tags");
   SearchCursor at;
   at.as_of = unix_seconds(clock);
   if (!query.cursor.empty()) {
@@ -119,10 +145,7 @@ Task<Expected<SearchPage>> search(pg::Pool& pool, const Clock& clock, SearchQuer
   }
   SearchPage page;
   const auto limit = std::min(query.limit, kSearchLimitMax);
-  if (limit == 0 || text->finds == TextQuery::Finds::nothing || is_empty(query.topics) ||
-      is_empty(query.kinds) || is_empty(query.authors)) {
-    co_return page;
-  }
+  if (limit == 0 || text->finds == TextQuery::Finds::nothing || has_empty_list(query)) co_return page;
 
   if (deadline.left() > kSearchTimeMax) deadline = Deadline::after(kSearchTimeMax);
   const auto lease = co_await pool.acquire(deadline);

@@ -11,8 +11,9 @@
 //
 // What is deleted, superseded, expired or purged is not shown, also when the index does not know of it yet.
 //
-// Cost: one round trip a page (up to kWindowsMax where most of a thousand is no longer to be shown). A
-// frequent word goes by time, a rare one by words; ranking a thousand documents takes some 10 ms.
+// Cost: one round trip a page (up to kWindowsMax where most of a thousand is no longer to be shown). A page
+// goes by what is rare in the query: the words, a topic, a tag, an author, a kind or ids; where all is
+// frequent, by time. Ranking a thousand documents takes some 10 ms.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "outbox/search_port.hpp"
 #include "pg/pool.hpp"
 
 namespace todoke::index {
@@ -31,6 +33,8 @@ namespace todoke::index {
 inline constexpr std::size_t kSearchLimitMax = 1'000;
 // Values of one list of a query, as in the filters of the relay.
 inline constexpr std::size_t kSearchValuesMax = 2'000;
+// Letters of tags in one query, as in the filters of the relay.
+inline constexpr std::size_t kSearchTagsMax = 8;
 inline constexpr std::size_t kCandidatesMax = 1'000;
 // Thousands that one call looks through for a page.
 inline constexpr int kWindowsMax = 3;
@@ -39,10 +43,12 @@ inline constexpr std::chrono::milliseconds kSearchTimeMax{5'000};
 
 struct SearchQuery {
   std::string text{};  // text_query.hpp; empty finds everything
-  std::optional<std::vector<std::string>>
-      topics{};  // has one of them; an empty list finds nothing, as for the others
+  // Lists: one of them; an empty list finds nothing.
+  std::optional<std::vector<std::string>> ids{};
+  std::optional<std::vector<std::string>> topics{};  // that the event was accepted for
   std::optional<std::vector<std::int32_t>> kinds{};
   std::optional<std::vector<std::string>> authors{};  // hex
+  std::vector<outbox::SearchTag> tags{};              // each letter once
   std::optional<std::int64_t> since{};                // inclusive, as is until
   std::optional<std::int64_t> until{};
   std::size_t limit = 50;  // more than kSearchLimitMax is that

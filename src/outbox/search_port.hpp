@@ -11,21 +11,36 @@
 
 namespace todoke::outbox {
 
+// Has a tag of this letter with one of these values.
+struct SearchTag {
+  char letter = 't';
+  std::vector<std::string> values;
+};
+
+// All that is given holds for every hit; an empty list finds nothing.
 struct SearchRequest {
   std::string text;
+  std::optional<std::vector<std::string>> ids;
   std::optional<std::vector<std::string>> topics;
   std::optional<std::vector<std::int32_t>> kinds;
   std::optional<std::vector<std::string>> authors;  // hex
+  std::vector<SearchTag> tags;                      // each letter once
   std::optional<std::int64_t> since;
   std::optional<std::int64_t> until;
   std::size_t limit = 0;
 };
 
+struct SearchResult {
+  std::vector<std::string> ids;  // the best first
+  bool more = false;             // there may be more than these
+};
+
 class SearchPort {
  public:
   virtual ~SearchPort() = default;
-  // Ids of events, the best first. A hit may have lost its effect a moment ago: the caller looks.
-  virtual Task<std::vector<std::string>> find(SearchRequest request, Deadline deadline) = 0;
+  // Up to `limit` events. A hit may have lost its effect a moment ago, and a tag may be taken for another by
+  // its hash: the caller looks.
+  virtual Task<SearchResult> find(SearchRequest request, Deadline deadline) = 0;
 };
 
 }  // namespace todoke::outbox

@@ -307,10 +307,19 @@ std::size_t Reader::limit_of(const Filter& filter) const {
 
 // What the index finds. Asked before a connection is taken: whoever waits for a second one while holding a
 // first can wait for ever.
-Task<std::vector<std::string>> Reader::find_ranked(const Filter& filter, Deadline deadline) {
+Task<outbox::SearchResult> Reader::find_ranked(const Filter& filter, Deadline deadline) {
+  const auto plan = plan_read(filter, policy_);
+  if (plan.ways.empty()) co_return outbox::SearchResult{};
   outbox::SearchRequest request;
   request.text = *filter.search;
-  if (const auto* topics = filter.tag('t')) request.topics = topics->values();
+  if (filter.ids) request.ids = hexes_of(*filter.ids);
+  for (const auto& tag : filter.tags) {
+    if (tag.letter == 't' && plan.by_links) {
+      request.topics = tag.values.values();
+    } else {
+      request.tags.push_back({tag.letter, tag.values.values()});
+    }
+  }
   request.kinds = kinds_of(filter);
   request.authors = authors_of(filter);
   request.since = filter.since;
@@ -321,7 +330,7 @@ Task<std::vector<std::string>> Reader::find_ranked(const Filter& filter, Deadlin
 
 Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer, Deadline deadline,
                               StillWanted still_wanted) {
-  std::vector<Hexes> ranked(filters.size());
+  std::vector<outbox::SearchResult> ranked(filters.size());
   for (std::size_t i = 0; i < filters.size(); ++i) {
     if (filters[i].search && limit_of(filters[i]) > 0) ranked[i] = co_await find_ranked(filters[i], deadline);
   }
@@ -339,7 +348,8 @@ Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer,
     if (limit == 0 || plan.ways.empty()) continue;
     FilterRead read(scope, filter, std::move(plan));
     if (filter.search) {
-      co_await read.ranked(std::move(ranked[i]), limit, page);
+      if (ranked[i].more) page.cut();
+      co_await read.ranked(std::move(ranked[i].ids), limit, page);
     } else if (after) {
       co_await read.by_seq(*after, limit, page);
     } else {

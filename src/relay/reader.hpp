@@ -69,7 +69,7 @@ class Reader {
   [[nodiscard]] std::size_t limit_of(const nostr::Filter& filter) const;
 
  private:
-  Task<std::vector<std::string>> find_ranked(const nostr::Filter& filter, Deadline deadline);
+  Task<outbox::SearchResult> find_ranked(const nostr::Filter& filter, Deadline deadline);
 
   pg::Pool& pool_;
   const Clock& clock_;

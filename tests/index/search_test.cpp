@@ -1,5 +1,6 @@
 #include "index/search.hpp"
 
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -40,6 +41,16 @@ std::vector<std::string> all_pages(Rig& rig, SearchQuery query, const std::funct
     if (between) between();
   } while (!query.cursor.empty());
   return ids;
+}
+
+outbox::SearchResult find_at_port(Rig& rig, const std::string& text, std::size_t limit) {
+  return run_task([&]() -> Task<outbox::SearchResult> {
+    IndexSearch port(rig.pool(), rig.clock());
+    outbox::SearchRequest request;
+    request.text = text;
+    request.limit = limit;
+    co_return co_await port.find(request, soon());
+  });
 }
 
 TEST_F(IndexTest, TwoCharacterWordsAreFoundInsideTextWithoutSpaces) {
@@ -109,6 +120,40 @@ TEST_F(IndexTest, TheFiltersOfAQueryAllHold) {
   EXPECT_THAT(rig_.find_by({.text = "match", .topics = {{"a"}}, .kinds = {{1}}, .since = kNow - 15}),
               ElementsAre("match one"));
   EXPECT_THAT(rig_.find_by({.text = "match", .topics = {std::vector<std::string>{}}}), IsEmpty());
+}
+
+TEST_F(IndexTest, TagsAndIdsOfAQueryHold) {
+  const std::string long_value(300, 'v');
+  const auto first =
+      rig_.write({.content = "match one",
+                  .tags_json = R"([["t","music"],["e","x","wss://r"],["E","y"],["title","t"]])"});
+  rig_.write(
+      {.content = "match two", .tags_json = R"([["t","music"],["t","news"],["e","y"],["r","a\u0000b"]])"});
+  rig_.write({.content = "match three", .tags_json = fmt::format(R"([["t"],["x","{}"]])", long_value)});
+  rig_.apply();
+  const auto find_tags = [&](std::vector<outbox::SearchTag> tags) {
+    return rig_.find_by({.text = "match", .tags = std::move(tags)});
+  };
+  EXPECT_THAT(find_tags({{'t', {"music"}}}), UnorderedElementsAre("match one", "match two"));
+  EXPECT_THAT(find_tags({{'t', {"news", "other"}}}), ElementsAre("match two"));
+  EXPECT_THAT(find_tags({{'t', {"music"}}, {'e', {"x"}}}), ElementsAre("match one"));
+  EXPECT_THAT(find_tags({{'t', {"news"}}, {'e', {"x"}}}), IsEmpty());
+  EXPECT_THAT(find_tags({{'E', {"y"}}}), ElementsAre("match one")) << "letters have a case";
+  EXPECT_THAT(find_tags({{'r', {std::string("a\0b", 3)}}}), ElementsAre("match two"));
+  EXPECT_THAT(find_tags({{'x', {long_value}}}), ElementsAre("match three"));
+  EXPECT_THAT(find_tags({{'t', {}}}), IsEmpty());
+  EXPECT_THAT(rig_.find_by({.text = "match", .ids = {{first, std::string(64, '0')}}}),
+              ElementsAre("match one"));
+  EXPECT_THAT(rig_.find_by({.text = "other", .ids = {{first}}}), IsEmpty());
+  rig_.rebuild_and_swap();
+  EXPECT_THAT(find_tags({{'t', {"music"}}, {'e', {"x"}}}), ElementsAre("match one")) << "after a rebuild";
+}
+
+TEST_F(IndexTest, ATimeAtTheEndOfTheNumbersBreaksNoSearch) {
+  rig_.write({.content = "age now", .created_at = kNow});
+  rig_.write({.content = "age none", .created_at = std::numeric_limits<std::int64_t>::min()});
+  rig_.apply();
+  EXPECT_THAT(rig_.find("age"), ElementsAre("age now", "age none"));
 }
 
 TEST_F(IndexTest, WithoutTextTheNewestComeFirst) {
@@ -193,20 +238,39 @@ TEST_F(IndexTest, WhatCanNotBeASearchIsRefused) {
   SearchQuery query;
   query.authors.emplace(2'001, std::string(64, 'a'));
   EXPECT_FALSE(rig_.page(query));
+  query = {};
+  query.tags.resize(9, {'x', {"a"}});
+  EXPECT_FALSE(rig_.page(query));
+  query.tags = {{'x', std::vector<std::string>(2'001, "a")}};
+  EXPECT_FALSE(rig_.page(query));
 }
 
 TEST_F(IndexTest, ThePortGivesIdsTheBestFirst) {
   const auto old = rig_.write({.content = "port", .created_at = kNow - 30 * kDay});
   const auto fresh = rig_.write({.content = "port", .created_at = kNow});
   rig_.apply();
-  const auto ids = run_task([&]() -> Task<std::vector<std::string>> {
-    IndexSearch port(rig_.pool(), rig_.clock());
-    outbox::SearchRequest request;
-    request.text = "port";
-    request.limit = 10;
-    co_return co_await port.find(request, soon());
-  });
-  EXPECT_THAT(ids, ElementsAre(fresh, old));
+  const auto found = find_at_port(rig_, "port", 10);
+  EXPECT_THAT(found.ids, ElementsAre(fresh, old));
+  EXPECT_FALSE(found.more);
+  EXPECT_THAT(find_at_port(rig_, "port", 1).ids, ElementsAre(fresh));
+  EXPECT_TRUE(find_at_port(rig_, "port", 1).more);
+}
+
+TEST_F(IndexTest, ThePortGoesOnPastTheFirstThousand) {
+  write_many(rig_, 2'500);
+  const auto all = find_at_port(rig_, "common", 5'000);
+  EXPECT_EQ(std::set<std::string>(all.ids.begin(), all.ids.end()).size(), 2'500U);
+  EXPECT_FALSE(all.more);
+  const auto some = find_at_port(rig_, "common", 2'100);
+  EXPECT_EQ(some.ids.size(), 2'100U);
+  EXPECT_TRUE(some.more);
+}
+
+TEST_F(IndexTest, ThePortSaysThatThereMayBeMoreWhereMostIsNoLongerShown) {
+  write_many(rig_, 12'000);
+  rig_.sql("UPDATE cn_relay.events SET deleted_at = now() WHERE ingested_seq <> 12000");
+  const auto found = find_at_port(rig_, "common", 10);
+  EXPECT_TRUE(found.more);
 }
 
 }  // namespace

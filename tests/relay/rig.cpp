@@ -5,8 +5,11 @@
 #include "base/on_loop.hpp"
 #include "harness/metric.hpp"
 #include "http/rig.hpp"
+#include "index/index_consumer.hpp"
+#include "index/search_port.hpp"
 #include "net/config.hpp"
 #include "net/server.hpp"
+#include "outbox/runner.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 #include "relay/config.hpp"
@@ -66,6 +69,12 @@ struct RelayRig::Parts {
                             pool,    read_pool,   *listener,        connect_options(*options.database),
                             log,     pressure,    nullptr,          registry,
                             *router, "0.0.0-test"};
+    if (options.index) {
+      parts.search = std::make_shared<index::IndexSearch>(read_pool, clock);
+      supervisor.add(
+          std::make_shared<outbox::Runner>(main.executor(), std::make_shared<index::IndexConsumer>(),
+                                           outbox::RunnerOptions(), pool, *listener, log, clock, registry));
+    }
     for (auto& service : relay::build_relay(std::move(parts)))
       supervisor.add(std::make_shared<OnLoop>(relay.executor(), std::move(service)));
     main.run(supervisor.start());
@@ -122,6 +131,13 @@ std::string RelayRig::url(std::string_view path) const {
 
 ShiftedClock& RelayRig::clock() {
   return parts_->clock;
+}
+
+void RelayRig::await_index() const {
+  await_sql(
+      "SELECT last_seq >= (SELECT coalesce(max(seq), 0) FROM cn_relay.events_outbox) "
+      "FROM cn_relay.consumer_offsets WHERE consumer = 'index-v1'",
+      {"t"});
 }
 
 void RelayRig::press(int level) {

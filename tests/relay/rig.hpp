@@ -38,6 +38,7 @@ struct RigOptions {
   Flags flags = {};                // such as {"relay.topic_policy", "open"}
   DatabasePtr database = nullptr;  // null: a new one
   bool one_loop = false;           // connections on the loop of the relay
+  bool index = false;              // with the search index, run beside the relay
 };
 
 class RelayRig {
@@ -64,6 +65,8 @@ class RelayRig {
   [[nodiscard]] bool await_metric(const std::string& series, double value) const;
 
   [[nodiscard]] ShiftedClock& clock();
+  // Waits until the index has taken everything that is in the log.
+  void await_index() const;
   // Sets the pressure of the node (outbox/pressure.hpp).
   void press(int level);
   [[nodiscard]] const DatabasePtr& database() const { return options_.database; }
