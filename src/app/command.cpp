@@ -25,6 +25,14 @@ const Option* find_option(const Command& command, std::string_view name) {
   return found == command.options.end() ? nullptr : &*found;
 }
 
+// A switch by its letter, such as -q.
+const Option* find_switch(const Command& command, std::string_view word) {
+  if (word.size() != 2 || word[0] != '-') return nullptr;
+  const auto found = std::find_if(command.options.begin(), command.options.end(),
+                                  [&](const Option& o) { return o.letter != '\0' && o.letter == word[1]; });
+  return found == command.options.end() ? nullptr : &*found;
+}
+
 std::vector<std::string> environment() {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
@@ -66,6 +74,10 @@ Arguments parse_arguments(const Command& command, const Schema& schema, std::vec
     std::string_view word = given[i];
     if (word == "-h" || word == "--help") {
       arguments.help = true;
+      continue;
+    }
+    if (const auto* option = find_switch(command, word); option != nullptr) {
+      arguments.options[std::string(option->name)] = "";
       continue;
     }
     if (!word.starts_with("--")) {
@@ -145,7 +157,9 @@ std::string help_text(const Command& command) {
   if (command.passes_arguments_on) return text;
   text += "\nOptions:\n";
   for (const auto& option : command.options) {
-    text += fmt::format("  {:<22} {}\n", fmt::format("--{} {}", option.name, option.value), option.help);
+    const auto letter = option.letter == '\0' ? std::string() : fmt::format("-{}, ", option.letter);
+    text += fmt::format("  {:<22} {}\n", fmt::format("{}--{} {}", letter, option.name, option.value),
+                        option.help);
   }
   text += fmt::format("  {:<22} {}\n", "--config FILE", "read this TOML file instead of ./todoke.toml");
   text += fmt::format("  {:<22} {}\n", "--KEY VALUE", "set a configuration key; `todoke config` lists them");

@@ -17,6 +17,7 @@ struct Option {
   std::string_view name;   // without dashes
   std::string_view value;  // what stands for its value in the help; empty: a switch
   std::string_view help;
+  char letter = '\0';  // -q for --quiet; switches only
 };
 
 // What stood on the command line after the command's name.

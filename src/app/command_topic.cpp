@@ -146,7 +146,11 @@ Task<void> show(pg::Connection& connection, const Config& config, std::string te
   }
 }
 
-void print_ids(const Config& config, const std::string& text) {
+void print_ids(const Config& config, const std::string& text, bool quiet) {
+  if (quiet) {
+    for (const auto& id : ids_of(config, text)) print(fmt::format("{}\n", id.text()));
+    return;
+  }
   if (TopicId::from(text, config.get(relay::keys::kReserved))) {
     explain_id(text, id_by(config, text, TopicMapping::v1));
     return;
@@ -173,7 +177,7 @@ int run(const Arguments& arguments) {
     throw UsageError(fmt::format("topic {}: name one topic, by its id or its name", words[0]));
   const auto& text = words[1];
   if (words[0] == "id") {
-    print_ids(config, text);
+    print_ids(config, text, arguments.has("quiet"));
     return 0;
   }
   const auto ids = ids_of(config, text);
@@ -194,7 +198,7 @@ int run(const Arguments& arguments) {
 const Registration kRegistered(Command{
     .name = "topic",
     .summary = "list, enable, disable and explain the topics that the node takes",
-    .synopsis = "list | enable TOPIC [--policy JSON] | disable TOPIC | id NAME | show TOPIC",
+    .synopsis = "list | enable TOPIC [--policy JSON] | disable TOPIC | id NAME [-q] | show TOPIC",
     .details =
         "TOPIC is a topic id (kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex>, or one of "
         "topics.reserved) or a name such as Bitcoin, which stands for its id. A running relay sees a "
@@ -204,7 +208,8 @@ const Registration kRegistered(Command{
         "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
         "keys: retention_days, max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
         "normal, high).",
-    .options = {{"policy", "JSON", "the topic's ingest_policy (enable)"}},
+    .options = {{"policy", "JSON", "the topic's ingest_policy (enable)"},
+                {"quiet", "", "the id alone (id)", 'q'}},
     .words_max = 2,
     .run = run,
 });

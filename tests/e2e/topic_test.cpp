@@ -1,4 +1,5 @@
 // `todoke topic` beside a running node, and what its relay makes of it.
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -35,6 +36,14 @@ TEST_F(Topic, AnIdIsComputedWithoutANode) {
   const auto both = topic({"id", "Bitcoin", "--topics.mapping", "both"}).out;
   EXPECT_THAT(both, HasSubstr(kBitcoin));
   EXPECT_THAT(both, HasSubstr("mapping     v2"));
+}
+
+TEST_F(Topic, QuietPrintsTheIdAlone) {
+  EXPECT_EQ(topic({"id", "Bitcoin", "-q"}).out, std::string(kBitcoin) + "\n");
+  EXPECT_EQ(topic({"id", "-q", "Bitcoin"}).out, std::string(kBitcoin) + "\n");
+  EXPECT_EQ(topic({"id", "kukuri:global", "--quiet"}).out, "kukuri:global\n");
+  const auto both = topic({"id", "Bitcoin", "-q", "--topics.mapping", "both"}).out;
+  EXPECT_EQ(std::count(both.begin(), both.end(), '\n'), 2) << both;
 }
 
 TEST_F(Topic, WrongUseIsExplained) {
