@@ -47,6 +47,8 @@ namespace {
 // Stopping takes server.drain_timeout and then the shutdown of the services and the database. What hangs
 // beyond this is cut, so that Ctrl-C always works.
 constexpr std::chrono::milliseconds kStopLimitAfterDrain(2'800);
+// The exit code then: not everything stopped as asked.
+constexpr int kExitCut = 1;
 // A second signal this soon is the first one again: `timeout` and terminals signal a process and its group.
 constexpr std::chrono::milliseconds kSameSignal(50);
 // Before the process is ended by force; stderr may be blocked.
@@ -236,7 +238,7 @@ class Node {
     } catch (...) {
       failure = std::current_exception();
     }
-    cut_when_stuck(failure != nullptr);
+    cut_when_stuck();
     co_await supervisor_.stop();
     if (failure) std::rethrow_exception(failure);
     log::info("node", "stopped");
@@ -329,9 +331,9 @@ class Node {
   }
 
   // A thread of its own: what is stuck may be the event loop itself.
-  void cut_when_stuck(bool failed) {
+  void cut_when_stuck() {
     const auto limit = config_.get(net::keys::kDrainTimeout) + stop_extra_ + kStopLimitAfterDrain;
-    stuck_guard_ = std::jthread([limit, failed](const std::stop_token& done) {
+    stuck_guard_ = std::jthread([limit](const std::stop_token& done) {
       std::mutex mutex;
       std::condition_variable_any wake;
       std::unique_lock lock(mutex);
@@ -340,7 +342,7 @@ class Node {
       // Nothing that was acknowledged is lost by this; the embedded database goes on with its own shutdown.
       log::error("node", "stopping took too long, cutting what is left");
       log::flush(kLastWords);
-      _exit(failed ? 1 : 0);
+      _exit(kExitCut);
     });
   }
 

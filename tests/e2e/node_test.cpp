@@ -209,6 +209,20 @@ TEST_F(Node, ADeadDatabaseMakesTheNodeUnhealthyUntilItIsBack) {
   wait_until("200", [&] { return http_get(url).status == 200; });
 }
 
+TEST_F(Node, AStopThatHangsIsCutAndDoesNotEndWithZero) {
+  // Without time for requests and orders the limit is shorter than the one for a database that hangs.
+  TodokeUp node(folder.path(), {"--server.drain_timeout", "0"}, {"OUTBOX_ENABLED=false"});
+  node.wait_ready();
+  const auto postmaster = postmaster_of(folder.path());
+  ASSERT_EQ(kill(postmaster, SIGSTOP), 0);
+  node.process().kill(SIGTERM);
+  const auto exit = node.process().wait();
+  ASSERT_EQ(kill(postmaster, SIGCONT), 0);
+  EXPECT_EQ(exit.code, 1);
+  EXPECT_THAT(exit.err, HasSubstr("stopping took too long, cutting what is left"));
+  wait_until_none_in(folder.path());
+}
+
 TEST_F(Node, ASecondNodeOnTheSameFolderIsRefusedAndNamesTheFirst) {
   TodokeUp first(folder.path());
   first.wait_ready();
