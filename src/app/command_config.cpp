@@ -1,18 +1,68 @@
+// The configuration in force: shown with where each value came from, and changed in the database's layer.
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <unistd.h>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "app/actor.hpp"
 #include "app/command.hpp"
+#include "app/connection_in_use.hpp"
+#include "app/data_folder.hpp"
+#include "app/instance_file.hpp"
+#include "app/service_configs.hpp"
 #include "base/json_writer.hpp"
+#include "base/live_config.hpp"
+#include "pg/embedded_folder.hpp"
 
 namespace todoke::app {
 namespace {
 
-std::string explained(const Config& config, std::string_view name) {
+constexpr std::chrono::seconds kAnswerMax(30);
+constexpr std::int32_t kHistoryMax = 1'000;
+// Others who change the same service at the same time.
+constexpr int kTriesMax = 10;
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+}
+
+std::string visible(const std::string& value) {
+  return value.empty() ? std::string("\"\"") : value;
+}
+
+std::string visible(const std::optional<std::string>& value) {
+  return value ? visible(*value) : std::string("no value");
+}
+
+const KeySpec& spec_of(std::string_view key) {
+  const auto* spec = schema().find(key);
+  if (spec == nullptr) throw UserError(fmt::format("{}: no such key; `todoke config` lists them all", key));
+  return *spec;
+}
+
+// The configuration of this shell, and the nodes that run on its data folder.
+struct View {
+  Config config;
+  std::vector<Instance> nodes;
+
+  // What keeps the database from changing a live key; empty: nothing.
+  [[nodiscard]] std::string pin_of(std::string_view key) const {
+    if (!schema().find(key)->live) return {};
+    return config.is_pinned(key) ? config.setting(key).source : pinned_by(nodes, key);
+  }
+};
+
+std::string explained(const View& view, std::string_view name) {
+  const auto& config = view.config;
   const auto& spec = *config.schema().find(name);
-  const auto value = config.shown(name);
-  auto text = fmt::format("{} = {}\n    from {}\n", name, value.empty() ? "\"\"" : value,
-                          config.setting(name).source);
+  const auto pin = view.pin_of(name);
+  auto text =
+      fmt::format("{} = {}\n    from {}\n", name, visible(config.shown(name)), config.setting(name).source);
+  if (!pin.empty()) text += fmt::format("    pinned by {}\n", pin);
   text += fmt::format("    {}\n    allowed: {}; default: {}", spec.meaning, allowed_values(spec),
                       spec.fallback.empty() ? "empty" : spec.fallback);
   if (!spec.unit.empty()) text += fmt::format("; unit of a bare number: {}", spec.unit);
@@ -24,57 +74,201 @@ std::string explained(const Config& config, std::string_view name) {
   return text + "\n";
 }
 
-std::string as_json(const Config& config, std::string_view only) {
+std::string as_json(const View& view, std::string_view only) {
+  const auto& config = view.config;
   JsonWriter json;
   json.begin_object();
   for (const auto& [name, spec] : config.schema().keys()) {
     if (!only.empty() && name != only) continue;
     json.key(name).begin_object();
-    json.member("value", config.shown(name)).member("source", config.setting(name).source).end_object();
+    json.member("value", config.shown(name)).member("source", config.setting(name).source);
+    json.member("live", spec->live).member("pinned", !view.pin_of(name).empty()).end_object();
   }
   json.end_object();
   return std::move(json).text() + "\n";
 }
 
-int run(const Arguments& arguments) {
-  if (arguments.has("markdown")) {
-    std::fputs(configuration_page(schema()).c_str(), stdout);
-    return 0;
+Task<void> read_rows(pg::Connection& connection, LiveConfig& live) {
+  live.set_rows(co_await read_service_configs(connection, Deadline::after(kAnswerMax)));
+}
+
+// With the values of the database where there is one; says on stderr when it can't be asked.
+Config with_live_values(Config config) {
+  const auto cluster = pg::embedded_layout(data_folder(config), geteuid()).cluster;
+  if (database_in_use(config).embedded && !std::filesystem::exists(cluster)) return config;
+  LiveConfig live(config);
+  try {
+    with_running_database(config, [&](pg::Connection& connection) { return read_rows(connection, live); });
+  } catch (const std::exception& error) {
+    std::fputs(fmt::format("todoke: without the database's values: {}\n", error.what()).c_str(), stderr);
   }
-  const auto config = load_config(arguments);
+  for (const auto& problem : live.problems())
+    std::fputs(fmt::format("todoke: refused: {}\n", problem).c_str(), stderr);
+  return live.config();
+}
+
+int show(const Arguments& arguments) {
   const auto only = arguments.words.empty() ? std::string() : arguments.words[0];
-  if (!only.empty() && config.schema().find(only) == nullptr) {
-    throw UserError(fmt::format("{}: no such key; `todoke config` lists them all", only));
-  }
+  if (!only.empty()) spec_of(only);
+  const auto own = load_config(arguments);
+  const View view{with_live_values(own), running_instances(data_folder(own))};
   if (arguments.has("json")) {
-    std::fputs(as_json(config, only).c_str(), stdout);
+    print(as_json(view, only));
     return 0;
   }
   if (!only.empty()) {
-    std::fputs(explained(config, only).c_str(), stdout);
+    print(explained(view, only));
     return 0;
   }
-  for (const auto& [name, spec] : config.schema().keys()) {
-    if (arguments.has("short")) {
-      std::fputs(
-          fmt::format("{} = {}  # {}\n", name, config.shown(name), config.setting(name).source).c_str(),
-          stdout);
-    } else {
-      std::fputs((explained(config, name) + "\n").c_str(), stdout);
-    }
+  for (const auto& [name, spec] : schema().keys()) {
+    const auto& source = view.config.setting(name).source;
+    print(arguments.has("short") ? fmt::format("{} = {}  # {}{}\n", name, view.config.shown(name), source,
+                                               view.pin_of(name).empty() ? "" : ", pinned")
+                                 : explained(view, name) + "\n");
   }
   return 0;
 }
 
+// Refuses what can't be changed in the database, whoever asks.
+void refuse_unchangeable(const Config& config, const std::string& key) {
+  const auto& spec = spec_of(key);
+  auto trial = config;
+  // The value is no matter here.
+  if (const auto taken = trial.set_database(key, spec.fallback, "database"); !taken)
+    throw UserError(taken.error().message);
+  const auto pin = View{config, running_instances(data_folder(config))}.pin_of(key);
+  if (!pin.empty()) {
+    throw UserError(
+        fmt::format("{} is pinned by {}, which wins over the database: change it there", key, pin));
+  }
+}
+
+// What the database says of the key, and the version of its service.
+struct Stored {
+  std::optional<std::string> value;
+  std::int64_t version = 0;
+};
+
+Stored stored_in(const std::vector<ConfigRow>& rows, const std::string& key) {
+  for (const auto& row : rows) {
+    if (row.service != service_of(key)) continue;
+    const auto found = row.values.find(key);
+    return {found == row.values.end() ? std::nullopt : std::optional(found->second), row.version};
+  }
+  return {};
+}
+
+// The rows with the change in them, checked like the configuration of a start.
+void check_change(const Config& config, std::vector<ConfigRow> rows, const std::string& key,
+                  const std::optional<std::string>& value) {
+  LiveConfig live(config);
+  live.set_rows(rows);
+  const auto before = live.problems();
+  const auto own = std::find_if(rows.begin(), rows.end(),
+                                [&](const ConfigRow& row) { return row.service == service_of(key); });
+  auto& row = own == rows.end() ? rows.emplace_back(ConfigRow{std::string(service_of(key)), 0, {}}) : *own;
+  row.values.erase(key);
+  if (value) row.values.emplace(key, *value);
+  LiveConfig changed(config);
+  changed.set_rows(rows);
+  // A row that was refused before must stay changeable: that is how it is mended.
+  if (changed.problems().size() > before.size()) throw UserError(changed.problems().back());
+}
+
+Task<void> change(pg::Connection& connection, const Config& config, std::string key,
+                  std::optional<std::string> value) {
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    const auto deadline = Deadline::after(kAnswerMax);
+    const auto rows = co_await read_service_configs(connection, deadline);
+    const auto stored = stored_in(rows, key);
+    if (stored.value == value) {
+      print(value ? fmt::format("{} is {} already (version {})\n", key, visible(*value), stored.version)
+                  : fmt::format("{} has no value in the database\n", key));
+      co_return;
+    }
+    check_change(config, rows, key, value);
+    ConfigChange asked{key, value, stored.version, actor()};
+    const auto version = co_await change_service_config(connection, std::move(asked), deadline);
+    if (!version) continue;
+    print(fmt::format("{}: {} -> {} (version {})\n", key, visible(stored.value), visible(value), *version));
+    co_return;
+  }
+  throw UserError(fmt::format("{}: others keep changing {}; try again", key, service_of(key)));
+}
+
+Task<void> history(pg::Connection& connection, std::optional<std::string> key) {
+  const auto lines =
+      co_await service_config_history(connection, std::move(key), kHistoryMax, Deadline::after(kAnswerMax));
+  print(
+      fmt::format("{:<20}  {:>7}  {:<30}  {:<20}  {}\n", "when", "version", "key", "who", "before -> after"));
+  for (const auto& line : lines) {
+    print(fmt::format("{:<20}  {:>7}  {:<30}  {:<20}  {} -> {}\n", line.changed_at, line.version, line.key,
+                      line.changed_by, visible(line.before), visible(line.after)));
+  }
+  if (lines.size() == static_cast<std::size_t>(kHistoryMax)) {
+    print(fmt::format("(the last {}; cn_admin.service_config_history has all)\n", kHistoryMax));
+  }
+}
+
+int set(const Arguments& arguments) {
+  const auto& words = arguments.words;
+  if (words.size() != 3) throw UsageError("config set: name one key and its value");
+  const auto config = load_config(arguments);
+  const auto& spec = spec_of(words[1]);
+  refuse_unchangeable(config, words[1]);
+  const auto value = parse_value(spec, words[2]);
+  if (!value)
+    throw UserError(fmt::format("{} can't be '{}'; {}", spec.name, words[2], value.error().message));
+  with_running_database(config, [&](pg::Connection& connection) {
+    return change(connection, config, words[1], format_value(spec, *value));
+  });
+  return 0;
+}
+
+int unset(const Arguments& arguments) {
+  const auto& words = arguments.words;
+  if (words.size() != 2) throw UsageError("config unset: name one key");
+  const auto config = load_config(arguments);
+  refuse_unchangeable(config, words[1]);
+  with_running_database(
+      config, [&](pg::Connection& connection) { return change(connection, config, words[1], std::nullopt); });
+  return 0;
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.has("markdown")) {
+    print(configuration_page(schema()));
+    return 0;
+  }
+  const auto& words = arguments.words;
+  if (!words.empty() && words[0] == "set") return set(arguments);
+  if (!words.empty() && words[0] == "unset") return unset(arguments);
+  if (!words.empty() && words[0] == "history") {
+    if (words.size() > 2) throw UsageError("config history: name one key or none");
+    const auto key = words.size() == 2 ? std::optional(words[1]) : std::nullopt;
+    if (key) spec_of(*key);
+    with_running_database(load_config(arguments),
+                          [&](pg::Connection& connection) { return history(connection, key); });
+    return 0;
+  }
+  if (words.size() > 1) throw UsageError(fmt::format("'{}' is one word too many", words[1]));
+  return show(arguments);
+}
+
 const Registration kRegistered(Command{
     .name = "config",
-    .summary = "show the effective configuration, where each value came from, and what every key means",
-    .synopsis = "[KEY] [--short | --json | --markdown]",
-    .details = "Secrets are masked. With KEY, only that one.",
+    .summary = "show the effective configuration and what every key means; change live keys",
+    .synopsis = "[KEY] [--short | --json | --markdown] | set KEY VALUE | unset KEY | history [KEY]",
+    .details =
+        "Shows every value with where it came from; secrets are masked. With KEY, only that one.\n\n"
+        "set and unset change a live key in the database, for every node on it; running ones follow at once. "
+        "After unset the value of the file holds, or the default. A key that is set by flag or environment "
+        "is "
+        "pinned and can't be changed. history shows every change, the newest first.",
     .options = {{"short", "", "one line for each key"},
                 {"json", "", "values and sources as JSON"},
                 {"markdown", "", "the page docs/configuration.md"}},
-    .words_max = 1,
+    .words_max = 3,
     .run = run,
 });
 

@@ -12,12 +12,16 @@
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
 #include "app/instance_file.hpp"
+#include "app/node.hpp"
 #include "app/role.hpp"
-#include "app/server_config.hpp"
+#include "app/service_configs.hpp"
 #include "app/statements_sql.hpp"
+#include "base/live_config.hpp"
+#include "base/log.hpp"
 #include "index/index_consumer.hpp"
 #include "net/client.hpp"
 #include "net/config.hpp"
+#include "orders/json_value.hpp"
 #include "outbox/admin.hpp"
 #include "pg/config.hpp"
 #include "pg/embedded_binaries.hpp"
@@ -53,18 +57,18 @@ class Report {
   bool failed_ = false;
 };
 
-void check_configuration(Report& report, const Config& config) {
+// `running`: with the flags and the environment of a node that runs, whose next start it would be.
+void check_configuration(Report& report, const Config& config, std::vector<std::string> roles, bool running) {
+  const auto checked = check_node(config, {.roles = std::move(roles)}, !running);
+  if (!checked) {
+    report.fail("configuration", fmt::format("{}{}", running ? "the next start would be refused: " : "",
+                                             checked.error().message));
+    return;
+  }
   std::size_t set = 0;
   for (const auto& [name, spec] : config.schema().keys()) set += config.is_default(name) ? 0U : 1U;
   report.ok("configuration", fmt::format("{} keys set, {} at their default; `todoke config` shows them", set,
                                          config.schema().keys().size() - set));
-  Runtime runtime;
-  metrics::Registry registry;
-  for (auto server : {public_server_config(config), internal_server_config(config)}) {
-    server.router = std::make_shared<net::Router>();
-    const net::HttpServer listener(server, runtime.main(), {runtime.main()}, registry);
-    if (const auto valid = listener.validate(); !valid) report.fail("configuration", valid.error().message);
-  }
   if (config.get(net::keys::kRates) == "off") {
     report.warn("limits.rates", "off: every rate limit is lifted; only for benchmarks and trusted networks");
   }
@@ -162,12 +166,28 @@ void check_log_access(Report& report, const Config& config, const std::filesyste
 Task<void> check_search(pg::Connection& connection, Report& report) {
   const std::string name(index::kConsumerName);
   const auto views = co_await outbox::list_consumers(connection, name, Deadline::after(kAskLimit));
-  if (!views.empty() && views.front().held) {
-    report.ok("search", fmt::format("relay.search is on, and a node runs {}", name));
-  } else {
+  if (views.empty() || !views.front().held) {
     report.warn("search", fmt::format("relay.search is on, but no node runs {}: start one with the role {}",
                                       name, role_of_consumer(name)));
+  } else if (views.front().paused) {
+    report.warn("search", fmt::format("relay.search is on, but {} is paused: `todoke consumers resume {}`",
+                                      name, name));
+  } else if (views.front().state == "needs_rebuild") {
+    report.warn(
+        "search",
+        fmt::format("relay.search is on, but {} has lost rows: `todoke consumers rebuild {}`", name, name));
+  } else {
+    report.ok("search", fmt::format("relay.search is on, and a node runs {}", name));
   }
+}
+
+Task<void> check_live_configuration(pg::Connection& connection, const Config& config, Report& report) {
+  LiveConfig live(config);
+  live.set_rows(co_await read_service_configs(connection, Deadline::after(kAskLimit)));
+  for (const auto& problem : live.problems()) {
+    report.fail("live keys", problem + ": `todoke config set` or `unset` mends it");
+  }
+  for (const auto& hidden : live.hidden()) report.warn("live keys", "no effect: " + hidden);
 }
 
 Task<void> check_database(pg::Connection& connection, const Config& config, Report& report) {
@@ -192,6 +212,7 @@ Task<void> check_database(pg::Connection& connection, const Config& config, Repo
     report.fail("migrations", status.problem);
   } else if (status.pending.empty()) {
     report.ok("migrations", "all applied");
+    co_await check_live_configuration(connection, config, report);
     if (relay::search_is_on(config)) co_await check_search(connection, report);
   } else {
     report.warn("migrations", fmt::format("{} not applied yet; `todoke migrate` or the next start does it",
@@ -199,19 +220,40 @@ Task<void> check_database(pg::Connection& connection, const Config& config, Repo
   }
 }
 
+// "up", or the state and what is not well: "degraded: order sending (no worker runs)".
+std::string health_line(const std::string& body) {
+  const auto read = orders::read_json(body);
+  const auto* status = read ? read->member("status") : nullptr;
+  const auto* checks = read ? read->member("checks") : nullptr;
+  if (status == nullptr || checks == nullptr) return "an answer that can't be read";
+  std::string lines;
+  for (const auto& check : checks->values) {
+    const auto* name = check.member("name");
+    const auto* state = check.member("state");
+    if (name == nullptr || state == nullptr || state->text == "up") continue;
+    const auto* detail = check.member("detail");
+    lines += fmt::format("{}{} {}{}", lines.empty() ? ": " : "; ", name->text, state->text,
+                         detail == nullptr ? "" : fmt::format(" ({})", detail->text));
+  }
+  return status->text + lines;
+}
+
 Task<void> ask_health(net::HttpClient& client, std::string address, Report& report) {
   net::ClientRequest request;
   request.url = net::parse_url(fmt::format("http://{}/healthz", address)).value();
   const auto response = co_await client.send(std::move(request), Deadline::after(kAskLimit));
-  if (response.status == kOk) {
-    report.ok("health", response.body.substr(0, response.body.find('\n')));
+  const auto text = health_line(response.body);
+  if (response.status != kOk) {
+    report.fail("health", text);
+  } else if (text != "up") {
+    report.warn("health", text);
   } else {
-    report.fail("health", response.body.substr(0, response.body.find('\n')));
+    report.ok("health", text);
   }
 }
 
-void check_instances(Report& report, const std::filesystem::path& folder) {
-  const auto instances = running_instances(folder);
+void check_instances(Report& report, const std::vector<Instance>& instances,
+                     const std::filesystem::path& folder) {
   if (instances.empty())
     report.note("nodes", fmt::format("none runs on {}; `todoke up` starts one", folder.string()));
   for (const auto& instance : instances) {
@@ -231,28 +273,69 @@ void check_instances(Report& report, const std::filesystem::path& folder) {
   }
 }
 
+std::vector<std::string> roles_of(const Instance& instance) {
+  const auto noted = instance.notes.find("roles");
+  auto text = noted == instance.notes.end() ? std::string("none") : noted->second;
+  std::erase(text, ' ');
+  return parse_roles(text);
+}
+
+// What the node's next start would have; its secrets are not in its notes, those of this shell stand for
+// them.
+Config config_of_next_start(const Instance& instance, const Config& own, const Arguments& arguments) {
+  auto config = config_of(instance, schema());
+  for (const auto& [name, spec] : own.schema().keys()) {
+    if (spec->secret && config.is_default(name) && !own.is_default(name))
+      config.set_flag(name, format_value(*spec, own.setting(name).value));
+  }
+  for (const auto& [key, value] : arguments.keys) config.set_flag(key, value);
+  return config;
+}
+
+void check_running(Report& report, const Instance& instance, const Config& config) {
+  const auto database = instance.notes.find("database");
+  const bool is_configured = database != instance.notes.end() && database->second == "configured";
+  if (is_configured && config.get(pg::kDatabaseUrl).empty()) {
+    report.note("configuration",
+                fmt::format("of pid {}: not checked, its database.url is not known here", instance.pid));
+    return;
+  }
+  check_configuration(report, config, roles_of(instance), true);
+}
+
 int run(const Arguments& arguments) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line shows when it is known, also in a pipe
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);               // a line shows when it is known, also in a pipe
+  log::configure(log::Level::error, log::Format::human);  // the report says it all
   Report report;
   const auto config = load_config(arguments);
   const auto folder = data_folder(config);
   const auto database = database_in_use(config);
-  check_configuration(report, config);
+  const auto instances = running_instances(folder);
+  auto used = config;
+  try {
+    if (instances.empty()) check_configuration(report, config_of_up(config), all_roles(), false);
+    for (const auto& instance : instances) {
+      used = config_of_next_start(instance, config, arguments);
+      check_running(report, instance, used);
+    }
+  } catch (const UserError& error) {
+    report.fail("configuration", error.what());
+  }
   check_folder(report, folder);
-  check_file_limit(report, config);
+  check_file_limit(report, used);
   if (database.embedded && config.get(pg::kEmbeddedBinDir).empty()) check_programs(report, config, folder);
-  check_log_access(report, config, folder, database.embedded);
+  check_log_access(report, used, folder, database.embedded);
   try {
     if (database.embedded && !embedded_is_running(config)) {
       report.note("database", database.shown + ", not running");
     } else {
       with_database(config,
-                    [&](pg::Connection& connection) { return check_database(connection, config, report); });
+                    [&](pg::Connection& connection) { return check_database(connection, used, report); });
     }
   } catch (const std::exception& error) {
     report.fail("database", error.what());
   }
-  check_instances(report, folder);
+  check_instances(report, instances, folder);
   report.note("gossip", "not part of this build");
   return report.failed() ? 1 : 0;
 }

@@ -5,12 +5,11 @@
 #include <cstdio>
 #include <fstream>
 #include <optional>
-#include <pwd.h>
 #include <sstream>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "app/actor.hpp"
 #include "app/command.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/orders_reconcile.hpp"
@@ -31,15 +30,6 @@ Deadline soon() {
 
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
-}
-
-// Who stands in the audit: the user of the operating system.
-std::string actor() {
-  std::array<char, 4'096> buffer{};
-  passwd entry{};
-  passwd* found = nullptr;
-  getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found);
-  return fmt::format("operator:{}", found != nullptr ? std::string(entry.pw_name) : std::to_string(getuid()));
 }
 
 std::optional<std::string> option(const Arguments& arguments, std::string_view name) {

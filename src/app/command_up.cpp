@@ -1,22 +1,12 @@
 #include "app/command.hpp"
 #include "app/node.hpp"
 #include "app/role.hpp"
-#include "orders/worker_config.hpp"
 
 namespace todoke::app {
 namespace {
 
-// Everything in one process includes the one who sends the orders.
-Config config_of_up(const Arguments& arguments) {
-  auto config = load_config(arguments);
-  if (config.is_default(orders::keys::kEnabled.spec.name)) {
-    config.set_flag(orders::keys::kEnabled.spec.name, "true");
-  }
-  return config;
-}
-
 int up(const Arguments& arguments) {
-  const auto read = [&arguments] { return config_of_up(arguments); };
+  const auto read = [&arguments] { return config_of_up(load_config(arguments)); };
   return run_node(read(), {.roles = all_roles(), .banner = true, .read_config = read});
 }
 

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 
 namespace todoke::app {
@@ -50,7 +52,48 @@ std::optional<Instance> read(const std::filesystem::path& path) {
   return instance;
 }
 
+constexpr std::string_view kFileNote = "config_file";
+constexpr std::string_view kFlagNote = "flag.";
+constexpr std::string_view kEnvironmentNote = "environment.";
+
 }  // namespace
+
+std::map<std::string, std::string> settings_notes(const Config& config) {
+  std::map<std::string, std::string> notes;
+  if (!config.file().empty()) notes.emplace(kFileNote, config.file());
+  for (const auto& [name, spec] : config.schema().keys()) {
+    const auto value = format_value(*spec, config.setting(name).value);
+    // A note is a line.
+    if (spec->secret || !config.is_pinned(name) || value.find('\n') != std::string::npos) continue;
+    const auto kind = config.setting(name).layer == Layer::flag ? kFlagNote : kEnvironmentNote;
+    notes.emplace(fmt::format("{}{}", kind, name), value);
+  }
+  return notes;
+}
+
+Config config_of(const Instance& instance, const Schema& schema) {
+  Config config(schema);
+  if (const auto file = instance.notes.find(std::string(kFileNote)); file != instance.notes.end())
+    config.load_file(file->second);
+  for (const auto& [name, value] : instance.notes) {
+    for (const auto kind : {kFlagNote, kEnvironmentNote}) {
+      // A node of another version may have keys that this binary does not know.
+      if (name.starts_with(kind) && schema.find(name.substr(kind.size())) != nullptr)
+        config.set_flag(name.substr(kind.size()), value);
+    }
+  }
+  return config;
+}
+
+std::string pinned_by(const std::vector<Instance>& instances, std::string_view key) {
+  for (const auto& instance : instances) {
+    if (instance.notes.contains(fmt::format("{}{}", kFlagNote, key)))
+      return fmt::format("--{} of the node with pid {}", key, instance.pid);
+    if (instance.notes.contains(fmt::format("{}{}", kEnvironmentNote, key)))
+      return fmt::format("{} of the node with pid {}", environment_name(key), instance.pid);
+  }
+  return {};
+}
 
 InstanceFile::InstanceFile(const std::filesystem::path& data_dir,
                            const std::map<std::string, std::string>& notes)

@@ -9,12 +9,23 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "base/config.hpp"
+
 namespace todoke::app {
 
 struct Instance {
   pid_t pid = 0;
-  std::map<std::string, std::string> notes;  // version, roles, public, internal, database, started_at
+  // version, roles, public, internal, database, started_at, and what settings_notes() makes.
+  std::map<std::string, std::string> notes;
 };
+
+// The node's configuration as notes: its file, and what its flags and its environment set. Secrets are left
+// out: others may read the notes.
+std::map<std::string, std::string> settings_notes(const Config& config);
+// The other way round: the file as it is now, with those settings over it. Throws UserError as Config does.
+Config config_of(const Instance& instance, const Schema& schema);
+// The flag or variable of a running node that pins a key, with the node's pid; empty: none does.
+std::string pinned_by(const std::vector<Instance>& instances, std::string_view key);
 
 class InstanceFile {
  public:

@@ -24,11 +24,11 @@ const Schema& schema() {
     s.add(keys::all());
     s.add(pg::config_keys());
     s.add(pg::embedded_config_keys());
-    s.add(net::config_keys());
-    s.add(outbox::config_keys());
-    s.add(relay::config_keys());
+    s.add(net::config_keys(), net::check_config);
+    s.add(outbox::config_keys(), outbox::check_config);
+    s.add(relay::config_keys(), relay::check_config);
     s.add(orders::api_config_keys());
-    s.add(orders::worker_config_keys());
+    s.add(orders::worker_config_keys(), orders::check_worker_config);
     s.add(orders::http_config_keys());
     s.add(orders::fix_config_keys());
     return s;

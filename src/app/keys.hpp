@@ -23,6 +23,7 @@ inline constexpr Key<std::string> kLogLevel{{
     .fallback = "info",
     .meaning = "The least level that is written.",
     .choices = "debug|info|warning|error",
+    .live = true,
 }};
 
 inline constexpr Key<std::string> kLogFormat{{

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "app/command.hpp"
+#include "app/config_service.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
@@ -28,12 +29,14 @@
 #include "app/runtime.hpp"
 #include "app/server_config.hpp"
 #include "app/version.hpp"
+#include "base/live_config.hpp"
 #include "base/log.hpp"
 #include "index/index_consumer.hpp"
 #include "index/search_port.hpp"
 #include "net/config.hpp"
 #include "net/otlp_exporter.hpp"
 #include "net/server.hpp"
+#include "orders/worker_config.hpp"
 #include "outbox/config.hpp"
 #include "outbox/monitor.hpp"
 #include "outbox/retention.hpp"
@@ -100,10 +103,14 @@ pg::ListenerOptions listener_options(const Config& config, const DatabaseInUse& 
   return options;
 }
 
+outbox::PressureThresholds thresholds(const Config& config) {
+  return {{config.get(outbox::keys::kPressure1), config.get(outbox::keys::kPressure2),
+           config.get(outbox::keys::kPressure3)}};
+}
+
 outbox::MonitorOptions monitor_options(const Config& config, bool has_relay) {
   outbox::MonitorOptions options;
-  options.thresholds = {{config.get(outbox::keys::kPressure1), config.get(outbox::keys::kPressure2),
-                         config.get(outbox::keys::kPressure3)}};
+  options.thresholds = thresholds(config);
   if (has_relay && relay::search_is_on(config)) {
     options.needed.push_back({std::string(index::kConsumerName),
                               std::string(role_of_consumer(index::kConsumerName)),
@@ -139,6 +146,7 @@ class Node {
         listener_(
             std::make_shared<pg::Listener>(runtime_.main(), listener_options(config_, database_), registry_)),
         supervisor_(runtime_.main(), clock_, board_, registry_),
+        live_(config),
         signals_(runtime_.main(), SIGINT, SIGTERM, SIGHUP),
         stop_(runtime_.main()) {
     registry_.gauges("todoke_build_info", "Always 1; the label tells the version.", {"version"})
@@ -153,6 +161,18 @@ class Node {
     wait_for_signal();
     runtime_.run(live());
     return 0;
+  }
+
+  // Throws UserError for what a start would refuse before it touches anything.
+  void validate() const {
+    if (const auto checked = config_.check(); !checked) throw UserError(checked.error().message);
+    supervisor_.validate();
+  }
+
+  // Also takes both ports, for a moment.
+  void validate_with_ports() {
+    validate();
+    runtime_.run(take_ports());
   }
 
  private:
@@ -177,37 +197,47 @@ class Node {
       supervisor_.add(postgres_);
     }
     supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pools_, board_));
-    if (!options_.roles.empty()) {
-      supervisor_.add(listener_);
-      supervisor_.add(std::make_shared<outbox::LogMonitor>(runtime_.main(),
-                                                           monitor_options(config_, has_relay()), pressure_,
-                                                           pools_.control, board_, registry_));
-      supervisor_.add(std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_),
-                                                             pools_.control, board_, registry_));
-    }
-    NodeParts parts{
-        config_,
-        clock_,
-        runtime_.main(),
-        runtime_.relay(),
-        runtime_.consumers(),
-        runtime_.reads(),
-        pools_,
-        *listener_,
-        pool_options(config_, database_).connect,
-        log_,
-        pressure_,
-        std::make_shared<index::IndexSearch>(pools_.reads, clock_),
-        board_,
-        registry_,
-        tracer_,
-        *public_router_,
-        *internal_router_,
-        [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service)); },
-        [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service), true); },
-        [this](std::chrono::milliseconds time) { stop_extra_ = std::max(stop_extra_, time); },
-        [this](std::function<void(const Config&)> reader) { readers_.push_back(std::move(reader)); }};
+    supervisor_.add(listener_);
+    // Before what it configures, which so starts with the values of the database.
+    supervisor_.add(config_service_);
+    live_.on_change(configure_logs);
+    if (!options_.roles.empty()) add_log_services();
+    NodeParts parts{config_,
+                    clock_,
+                    runtime_.main(),
+                    runtime_.relay(),
+                    runtime_.consumers(),
+                    runtime_.reads(),
+                    pools_,
+                    *listener_,
+                    pool_options(config_, database_).connect,
+                    log_,
+                    pressure_,
+                    std::make_shared<index::IndexSearch>(pools_.reads, clock_),
+                    board_,
+                    registry_,
+                    tracer_,
+                    *public_router_,
+                    *internal_router_,
+                    [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service)); },
+                    [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service), true); },
+                    [this](std::chrono::milliseconds time) { stop_extra_ = std::max(stop_extra_, time); },
+                    [this](LiveConfig::Reader reader) { live_.on_change(std::move(reader)); },
+                    [this](std::function<void()> reader) { file_readers_.push_back(std::move(reader)); }};
     for (const auto& name : options_.roles) roles().at(name).build(parts);
+  }
+
+  void add_log_services() {
+    const auto monitor = std::make_shared<outbox::LogMonitor>(
+        runtime_.main(), monitor_options(config_, has_relay()), pressure_, pools_.control, board_, registry_);
+    const auto retention = std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_),
+                                                                  pools_.control, board_, registry_);
+    live_.on_change([monitor, retention](const Config& config) {
+      monitor->set_thresholds(thresholds(config));
+      retention->set_bounds(retention_options(config));
+    });
+    supervisor_.add(monitor);
+    supervisor_.add(retention);
   }
 
   std::shared_ptr<net::HttpServer> make_server(bool is_public, std::shared_ptr<const net::Router> router) {
@@ -218,11 +248,9 @@ class Node {
   }
 
   Task<void> live() {
-    supervisor_.validate();
+    validate();
     refuse_second_node();
-    // Both ports are taken before the database is touched: one that is in use is told at once.
-    co_await bind(*internal_, "server.internal_listen");
-    co_await bind(*public_, "server.listen");
+    co_await take_ports();
     make_folder(config_, database_, folder_);
     const InstanceFile instance(folder_, notes());
     if (config_.get(net::keys::kRates) == "off") {
@@ -255,6 +283,12 @@ class Node {
                       "another folder with TODOKE_DATA_DIR",
                       folder_.string(), other.pid));
     }
+  }
+
+  // Both ports are taken before the database is touched: one that is in use is told at once.
+  Task<void> take_ports() {
+    co_await bind(*internal_, "server.internal_listen");
+    co_await bind(*public_, "server.listen");
   }
 
   static Task<void> bind(net::HttpServer& server, std::string_view key) {
@@ -295,8 +329,10 @@ class Node {
     });
   }
 
+  // Files are read again: the configuration, and those that it names.
   void reload() {
     read_config_again();
+    for (const auto& reader : file_readers_) reader();
     if (!config_.get(net::keys::kTlsCert).empty()) tell_reloaded(net::keys::kTlsCert, public_->reload());
     if (postgres_ && !config_.get(pg::kLogTlsCert).empty())
       tell_reloaded(pg::kLogTlsCert, postgres_->reload_certificate());
@@ -312,11 +348,16 @@ class Node {
   }
 
   void read_config_again() {
-    if (readers_.empty() || !options_.read_config) return;
+    if (!options_.read_config) return;
     try {
       const auto config = options_.read_config();
       tell_not_taken(config);
-      for (const auto& reader : readers_) reader(config);
+      if (const auto taken = live_.set_base(config); !taken) {
+        log::error("node", "settings not changed", {{"error", taken.error().message}});
+        return;
+      }
+      log::info("node", "settings read again");
+      config_service_->tell_hidden();
     } catch (const UserError& error) {
       log::error("node", "configuration not read again", {{"error", error.what()}});
     }
@@ -325,7 +366,7 @@ class Node {
   void tell_not_taken(const Config& later) {
     std::string names;
     for (const auto* spec : config_.changed_in(later)) {
-      if (!spec->reread) names += fmt::format("{}{}", names.empty() ? "" : ", ", spec->name);
+      if (!spec->reread && !spec->live) names += fmt::format("{}{}", names.empty() ? "" : ", ", spec->name);
     }
     if (!names.empty()) log::warning("node", "changed settings that need a restart", {{"keys", names}});
   }
@@ -351,13 +392,16 @@ class Node {
   }
 
   [[nodiscard]] std::map<std::string, std::string> notes() const {
-    return {{"version", kVersion},
-            {"roles", role_text()},
-            {"public", public_->address()},
-            {"internal", internal_->address()},
-            {"database", database_.embedded ? "embedded" : "configured"},
-            {"started_at",
-             fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(clock_.now())))}};
+    auto notes = settings_notes(config_);
+    notes.insert(
+        {{"version", kVersion},
+         {"roles", role_text()},
+         {"public", public_->address()},
+         {"internal", internal_->address()},
+         {"database", database_.embedded ? "embedded" : "configured"},
+         {"started_at",
+          fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(clock_.now())))}});
+    return notes;
   }
 
   [[nodiscard]] bool has_relay() const {
@@ -410,12 +454,36 @@ class Node {
   std::shared_ptr<net::HttpServer> public_;
   std::shared_ptr<pg::EmbeddedPostgres> postgres_;  // null: the database is a configured one
   Supervisor supervisor_;
-  std::vector<std::function<void(const Config&)>> readers_;
+  LiveConfig live_;
+  std::shared_ptr<ConfigService> config_service_ =
+      std::make_shared<ConfigService>(runtime_.main(), live_, pools_.control, *listener_, board_, registry_);
+  std::vector<std::function<void()>> file_readers_;
   asio::signal_set signals_;
   Signal stop_;
 };
 
 }  // namespace
+
+Config config_of_up(Config config) {
+  if (config.is_default(orders::keys::kEnabled.spec.name)) {
+    config.set_flag(orders::keys::kEnabled.spec.name, "true");
+  }
+  return config;
+}
+
+Expected<void> check_node(const Config& config, const NodeOptions& options, bool with_ports) {
+  try {
+    Node node(config, options);
+    if (with_ports) {
+      node.validate_with_ports();
+    } else {
+      node.validate();
+    }
+  } catch (const UserError& error) {
+    return refuse(error.what());
+  }
+  return {};
+}
 
 int run_node(const Config& config, const NodeOptions& options) {
   configure_logs(config);

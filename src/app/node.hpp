@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "base/error.hpp"
 
 namespace todoke::app {
 
@@ -16,9 +17,17 @@ struct NodeOptions {
   std::function<Config()> read_config = {};
 };
 
-// Runs until SIGTERM or SIGINT; returns the exit code. A second signal ends the process at once. SIGHUP reads
-// the TLS certificate again, and the configuration for what can change while it runs. Throws UserError for
-// what has to be mended before it can start.
+// With what `todoke up` turns on unless it is set: everything in one process includes the one who sends the
+// orders.
+Config config_of_up(Config config);
+
+// Runs until SIGTERM or SIGINT; returns the exit code. A second signal ends the process at once, and so does
+// a stop that hangs, with an exit code other than 0. SIGHUP reads the configuration again for what can change
+// while it runs, and the files that it names (certificates, tokens). Throws UserError for what has to be
+// mended before it can start.
 int run_node(const Config& config, const NodeOptions& options);
+
+// What a start would refuse before it touches anything; `with_ports`: also a port that is in use.
+Expected<void> check_node(const Config& config, const NodeOptions& options, bool with_ports);
 
 }  // namespace todoke::app

@@ -46,8 +46,10 @@ struct NodeParts {
   std::function<void(std::shared_ptr<Service>)> add_service_stopped_first;
   // Stopping takes this much longer than the listeners need to drain.
   std::function<void(std::chrono::milliseconds)> needs_to_stop;
-  // Called at SIGHUP with the configuration as it is read then, on the executor.
-  std::function<void(std::function<void(const Config&)>)> on_reload;
+  // Called with the configuration whenever a value of it has changed (base/live_config.hpp), on the executor.
+  std::function<void(std::function<void(const Config&)>)> on_change;
+  // Called at SIGHUP, for files that the configuration names; on the executor.
+  std::function<void(std::function<void()>)> on_sighup;
 };
 
 struct Role {

@@ -20,8 +20,9 @@ void build(NodeParts& parts) {
   for (auto& service : api.services) parts.add_service(std::move(service));
   parts.add_service_stopped_first(api.stops_first);
   parts.needs_to_stop(dispatcher.stops_within);
-  parts.on_reload(dispatcher.reload);
-  parts.on_reload([reload = api.reload](const Config&) { reload(); });
+  parts.on_change(dispatcher.on_change);
+  parts.on_change(api.on_change);
+  parts.on_sighup(api.read_tokens);
 }
 
 const RoleRegistration kRegistered({

@@ -166,8 +166,11 @@ std::string_view type_name(KeyType type) {
 
 }  // namespace
 
-void Schema::add(std::span<const KeySpec* const> keys) {
+void Schema::add(std::span<const KeySpec* const> keys, Check check) {
+  if (check != nullptr) checks_.push_back(check);
   for (const auto* spec : keys) {
+    if (spec->live && spec->secret)
+      throw std::logic_error("a secret can't be live: " + std::string(spec->name));
     if (!keys_.emplace(spec->name, spec).second)
       throw std::logic_error("key declared twice: " + std::string(spec->name));
     if (auto fallback = parse_value(*spec, spec->fallback); !fallback) {
@@ -180,6 +183,10 @@ void Schema::add(std::span<const KeySpec* const> keys) {
 const KeySpec* Schema::find(std::string_view name) const {
   const auto found = keys_.find(name);
   return found == keys_.end() ? nullptr : found->second;
+}
+
+std::string_view service_of(std::string_view key) {
+  return key.substr(0, key.find('.'));
 }
 
 std::string environment_name(std::string_view key) {
@@ -305,6 +312,7 @@ void Config::load_file(const std::string& path) {
   std::stringstream text;
   text << file.rdbuf();
   load_toml(text.str(), path);
+  file_ = std::filesystem::absolute(path).string();
 }
 
 void Config::load_environment(std::span<const std::string> environment) {
@@ -348,6 +356,34 @@ void Config::set_flag(std::string_view key, std::string_view value) {
   put(*spec, value, Layer::flag, fmt::format("--{}", key));
 }
 
+Expected<void> Config::set_database(std::string_view key, std::string_view value, const std::string& source) {
+  const auto* spec = schema_->find(key);
+  if (spec == nullptr) return refuse(fmt::format("{}: no such key; `todoke config` lists them all", key));
+  if (spec->secret) return refuse(fmt::format("{} is a secret, and secrets never go into the database", key));
+  if (!spec->live) {
+    return refuse(fmt::format("{} is not live: set it in the file, in the environment ({}) or by a flag", key,
+                              environment_name(key)));
+  }
+  if (const auto parsed = parse_value(*spec, value); !parsed) {
+    return refuse(fmt::format("{} can't be '{}'; {}", key, value, parsed.error().message));
+  }
+  put(*spec, value, Layer::database, source);
+  return {};
+}
+
+Expected<void> Config::check() const {
+  for (const auto check : schema_->checks()) {
+    if (auto checked = check(*this); !checked) return checked;
+  }
+  return {};
+}
+
+void Config::take_changeable(const Config& later) {
+  for (const auto& [name, spec] : schema_->keys()) {
+    if (spec->live || spec->reread) settings_.at(name) = later.setting(name);
+  }
+}
+
 const Config::Setting& Config::setting(std::string_view key) const {
   const auto found = settings_.find(key);
   if (found == settings_.end()) throw std::logic_error("key not declared: " + std::string(key));
@@ -377,7 +413,9 @@ std::string configuration_page(const Schema& schema) {
       "`TODOKE_CONFIG`, or\n"
       "`todoke.toml` in the current folder), then, for live keys, the database, then the environment, then a "
       "flag\n"
-      "(`--server.listen 127.0.0.1:8080`). `todoke config` shows every value and where it came from.\n\n"
+      "(`--server.listen 127.0.0.1:8080`). `todoke config` shows every value and where it came from. Live "
+      "keys and the\n"
+      "database: [operations.md](operations.md#live-configuration).\n\n"
       "Secrets can be read from a file: append `_FILE` to the variable, or `_file` to the key in the TOML "
       "file.\n";
   std::string section;
@@ -397,7 +435,7 @@ std::string configuration_page(const Schema& schema) {
     if (!spec->environment.empty()) page += fmt::format(" or `{}`", spec->environment);
     page += "\n";
     if (spec->secret) page += "- secret: never shown; can come from a file\n";
-    if (spec->live) page += "- live: can be changed while the node runs\n";
+    if (spec->live) page += "- live: `todoke config set` changes it while the node runs\n";
     if (spec->reread) page += "- SIGHUP reads it again\n";
   }
   return page;

@@ -7,9 +7,10 @@
 // `url_file` in the TOML file. The database layer takes live keys only; a key that is set by environment or
 // flag is pinned against it.
 //
-// Each room declares its keys as typed constants (`inline constexpr`) and lists them; `app` collects the
-// lists in a Schema. Unknown keys, wrong types and values out of range are refused with file, line, key and
-// what is allowed.
+// Each room declares its keys as typed constants (`inline constexpr`) and lists them, with a check of what
+// keys say together; `app` collects them in a Schema. Unknown keys, wrong types and values out of range are
+// refused with file, line, key and what is allowed. How a value changes while the node runs:
+// live_config.hpp.
 #pragma once
 
 #include <chrono>
@@ -50,8 +51,10 @@ struct KeySpec {
   std::int64_t min = std::numeric_limits<std::int64_t>::min();
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
   bool secret = false;
-  bool live = false;                  // an operator can change it while the node runs
-  bool reread = false;                // SIGHUP reads it again; others need a start
+  // Changes while the node runs: in the database (`todoke config set`), and where that says nothing, in the
+  // file at SIGHUP. Never with `secret`.
+  bool live = false;
+  bool reread = false;                // changes at SIGHUP, in the file only
   std::string_view environment = {};  // a second name of the variable, such as DATABASE_URL
 };
 
@@ -67,16 +70,26 @@ using ConfigValue =
 
 enum class Layer { fallback, file, database, environment, flag };
 
-// The keys of all rooms.
+class Config;
+
+// The keys of all rooms, and their checks.
 class Schema {
  public:
-  void add(std::span<const KeySpec* const> keys);
+  // Refuses values that contradict each other. Pure: reads no files and asks nobody.
+  using Check = Expected<void> (*)(const Config&);
+
+  void add(std::span<const KeySpec* const> keys, Check check = nullptr);
   [[nodiscard]] const KeySpec* find(std::string_view name) const;
   [[nodiscard]] const std::map<std::string_view, const KeySpec*>& keys() const { return keys_; }
+  [[nodiscard]] const std::vector<Check>& checks() const { return checks_; }
 
  private:
   std::map<std::string_view, const KeySpec*> keys_;
+  std::vector<Check> checks_;
 };
+
+// The part of a key's name that is a row of the database's layer: relay.name belongs to relay.
+std::string_view service_of(std::string_view key);
 
 // The variable of a key: server.listen is TODOKE_SERVER_LISTEN.
 std::string environment_name(std::string_view key);
@@ -105,6 +118,14 @@ class Config {
   // `environment` is a list of NAME=value, as in ::environ. Unknown TODOKE_… names are errors.
   void load_environment(std::span<const std::string> environment);
   void set_flag(std::string_view key, std::string_view value);
+  // Refuses an unknown key, one that is not live or a secret, and a bad value: the row may be somebody's work
+  // by hand.
+  Expected<void> set_database(std::string_view key, std::string_view value, const std::string& source);
+
+  // The checks of all rooms: what a start would refuse.
+  [[nodiscard]] Expected<void> check() const;
+  // Takes over from `later` the keys that may change while the node runs.
+  void take_changeable(const Config& later);
 
   template <class T>
   [[nodiscard]] const T& get(const Key<T>& key) const {
@@ -112,6 +133,12 @@ class Config {
   }
   [[nodiscard]] const Setting& setting(std::string_view key) const;
   [[nodiscard]] bool is_default(std::string_view key) const { return setting(key).layer == Layer::fallback; }
+  // Set by environment or flag: the database can't change it.
+  [[nodiscard]] bool is_pinned(std::string_view key) const {
+    return setting(key).layer >= Layer::environment;
+  }
+  // The file that was loaded, as an absolute path; empty: none.
+  [[nodiscard]] const std::string& file() const { return file_; }
   // As text; a secret that is set shows as ********.
   [[nodiscard]] std::string shown(std::string_view key) const;
   [[nodiscard]] const Schema& schema() const { return *schema_; }
@@ -124,6 +151,7 @@ class Config {
 
   const Schema* schema_;
   std::map<std::string_view, Setting> settings_;
+  std::string file_;
 };
 
 // The page docs/configuration.md, from the table of keys.

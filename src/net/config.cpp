@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace todoke::net {
 
 std::span<const KeySpec* const> config_keys() {
@@ -13,6 +15,14 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kRates.spec,          &keys::kTraceEndpoint.spec,
   };
   return kKeys;
+}
+
+Expected<void> check_config(const Config& config) {
+  const auto& listen = config.get(keys::kListen);
+  if (listen == config.get(keys::kInternalListen) && !listen.ends_with(":0")) {
+    return refuse(fmt::format("server.listen and server.internal_listen are both {}", listen));
+  }
+  return {};
 }
 
 ServerLimits limits_from(const Config& config) {

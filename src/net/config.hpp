@@ -122,6 +122,7 @@ inline constexpr Key<std::string> kRates{{
     .meaning =
         "Whether rate limits are in force. Off lifts every one of them: for benchmarks and trusted networks.",
     .choices = "on|off",
+    .live = true,
 }};
 inline constexpr Key<std::string> kTraceEndpoint{{
     .name = "trace.endpoint",
@@ -136,6 +137,7 @@ inline constexpr Key<std::string> kTraceEndpoint{{
 namespace todoke::net {
 
 std::span<const KeySpec* const> config_keys();
+Expected<void> check_config(const Config& config);
 
 // The limits that the keys set.
 ServerLimits limits_from(const Config& config);

@@ -42,6 +42,13 @@ RateLimiter::Verdict RateLimiter::take(std::string_view key, double cost) {
   return {false, std::chrono::milliseconds(static_cast<std::int64_t>(std::min(wait_ms, most)))};
 }
 
+void RateLimiter::set(Rate rate, bool on) {
+  if (rate.per_second <= 0 || rate.burst <= 0) throw std::invalid_argument("a rate must be positive");
+  const std::lock_guard lock(mutex_);
+  rate_ = rate;
+  on_ = on;
+}
+
 std::size_t RateLimiter::keys() const {
   const std::lock_guard lock(mutex_);
   return buckets_.size();

@@ -4,6 +4,7 @@
 // microsecond.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <list>
 #include <mutex>
@@ -37,6 +38,8 @@ class RateLimiter {
   // Takes `cost` tokens from the bucket of `key`, or none when there are not enough. What costs more than a
   // full bucket holds takes a full one.
   Verdict take(std::string_view key, double cost = 1);
+  // Holds at once; a bucket has at most the new burst.
+  void set(Rate rate, bool on);
 
   [[nodiscard]] std::size_t keys() const;
 
@@ -52,8 +55,8 @@ class RateLimiter {
   void make_room(SteadyTime now);
   [[nodiscard]] double tokens_at(const Bucket& bucket, SteadyTime now) const;
 
-  const Rate rate_;
-  const bool on_;
+  Rate rate_;  // under the mutex
+  std::atomic<bool> on_;
   const std::size_t keys_max_;
   const Clock& clock_;
   metrics::Counter& limited_;

@@ -53,6 +53,21 @@ TEST_F(RateLimit, WhatCostsMoreThanAFullBucketTakesAFullOne) {
   EXPECT_EQ(refused.retry_after, 1s);
 }
 
+TEST_F(RateLimit, AnotherRateHoldsAtOnceForBucketsThatAreThere) {
+  auto l = limiter({.per_second = 1, .burst = 100});
+  EXPECT_TRUE(l.take("a").allowed);
+  l.set({.per_second = 1, .burst = 2}, true);
+  EXPECT_TRUE(l.take("a", 2).allowed);
+  EXPECT_FALSE(l.take("a").allowed);
+  l.set({.per_second = 10, .burst = 20}, true);
+  clock.advance(1s);
+  EXPECT_TRUE(l.take("a", 10).allowed);
+  EXPECT_FALSE(l.take("a").allowed);
+  l.set({.per_second = 10, .burst = 20}, false);
+  EXPECT_TRUE(l.take("a", 1'000).allowed);
+  EXPECT_THROW(l.set({.per_second = 0, .burst = 1}, true), std::invalid_argument);
+}
+
 TEST_F(RateLimit, KeysHaveBucketsOfTheirOwn) {
   auto l = limiter({.per_second = 1, .burst = 1});
   EXPECT_TRUE(l.take("a").allowed);

@@ -60,12 +60,22 @@ std::optional<std::string> trace_of(const Order& order, const net::Request& requ
   return std::string(request.headers.get("traceparent"));
 }
 
+net::Rate rate_from(const Config& config) {
+  return per_minute(config.get(keys::kRatePerMinute));
+}
+
+bool rate_is_on(const Config& config) {
+  return config.get(keys::kRatePerMinute) > 0 && config.get(net::keys::kRates) == "on";
+}
+
 class Api {
  public:
   explicit Api(const ApiParts& parts);
 
   Task<net::Response> post(net::Request& request);
   Task<net::Response> get(net::Request& request);
+  // From anywhere.
+  void set_rates(const Config& config) { rate_.set(rate_from(config), rate_is_on(config)); }
 
   Clients clients;
   const std::shared_ptr<Intake> intake;
@@ -100,9 +110,7 @@ Api::Api(const ApiParts& parts)
       adapter_(parts.adapter),
       policy_(policy_from(parts.config)),
       has_rate_(parts.config.get(keys::kPerSecond) > 0),
-      rate_("order", per_minute(parts.config.get(keys::kRatePerMinute)),
-            parts.config.get(keys::kRatePerMinute) > 0 && parts.config.get(net::keys::kRates) == "on",
-            parts.clock, parts.metrics),
+      rate_("order", rate_from(parts.config), rate_is_on(parts.config), parts.clock, parts.metrics),
       per_second_("order_limit", each_second(parts.config.get(keys::kPerSecond)), has_rate_, parts.clock,
                   parts.metrics),
       pool_(parts.pool),
@@ -231,12 +239,13 @@ BuiltApi build_api(const ApiParts& parts) {
       "GET", "/do/order/{idempotency_key}",
       [api](net::Request& request) { return guarded(api, &Api::get, request); }, get);
 
-  const auto reload = [api] {
+  const auto on_change = [api](const Config& config) { api->set_rates(config); };
+  const auto read_tokens = [api] {
     if (const auto loaded = api->clients.load(); !loaded) {
       log::error("orders", "the tokens were not changed", {{"error", loaded.error().message}});
     }
   };
-  return {{api->doubt, api->intake}, api->watch, reload, [api] { api->watch->wake(); }};
+  return {{api->doubt, api->intake}, api->watch, on_change, read_tokens, [api] { api->watch->wake(); }};
 }
 
 }  // namespace todoke::orders

@@ -39,8 +39,9 @@ struct BuiltApi {
   std::vector<std::shared_ptr<Service>> services;
   // Must be stopped before the listener that serves the router.
   std::shared_ptr<Service> stops_first;
-  std::function<void()> reload;        // reads the tokens again
-  std::function<void()> wake_waiters;  // orders were settled; thread-safe
+  std::function<void(const Config&)> on_change;  // takes over limits.rates
+  std::function<void()> read_tokens;             // again
+  std::function<void()> wake_waiters;            // orders were settled; thread-safe
 };
 
 // Throws UserError for what the configuration has wrong.

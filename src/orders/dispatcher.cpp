@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/bytes.hpp"
-#include "base/log.hpp"
 #include "orders/fix_adapter.hpp"
 #include "orders/fix_questions.hpp"
 #include "orders/handler.hpp"
@@ -23,22 +22,11 @@ namespace todoke::orders {
 namespace {
 
 constexpr std::size_t kWorkerRandomBytes = 4;
-// What a send needs beside the broker's time: a lease shorter than that could lapse under a send.
-constexpr std::chrono::milliseconds kLeaseBeyondTimeout(1'000);
 
 std::string worker_name() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   return fmt::format("{}:{}:{}", host.data(), getpid(), random_hex(kWorkerRandomBytes));
-}
-
-// `timeout`: what a send may take, as long as the process runs.
-Expected<void> check_lease(std::chrono::milliseconds lease, std::chrono::milliseconds timeout) {
-  if (lease >= timeout + kLeaseBeyondTimeout) return {};
-  return refuse(fmt::format(
-      "outbox.lock_lease_sec is {} ms, and must be at least broker.timeout_ms ({} ms, which "
-      "changes at a start only) and a second: an order could be taken over while it is being sent",
-      lease.count(), timeout.count()));
 }
 
 Expected<HandlerOptions> handler_options(const Config& config) {
@@ -103,7 +91,6 @@ class OrderWorker final : public Service {
   OrderWorker(const DispatcherParts& parts, const std::string& name, std::shared_ptr<Halts> halts,
               std::shared_ptr<OrderMetrics> metrics, std::shared_ptr<FixLink> fix)
       : refusal_(refusal_of(parts.config)),
-        broker_timeout_(parts.config.get(keys::kBrokerTimeout)),
         metrics_(std::move(metrics)),
         listener_(parts.listener),
         halts_(std::move(halts)),
@@ -132,24 +119,13 @@ class OrderWorker final : public Service {
   }
   void stop() override { worker_.stop(); }
 
-  // False: what it says is refused, and nothing has changed.
-  bool reload(const Config& config) {
-    if (const auto checked = check_lease(config.get(keys::kLease), broker_timeout_); !checked) {
-      log::error("orders", "settings not changed", {{"error", checked.error().message}});
-      return false;
-    }
+  void change(const Config& config) {
     worker_.set_concurrency(static_cast<std::size_t>(config.get(keys::kConcurrency)));
     worker_.set_lease(config.get(keys::kLease));
-    log::info("orders", "settings read again",
-              {{"concurrency", config.get(keys::kConcurrency)},
-               {"lock_lease_ms", config.get(keys::kLease).count()}});
-    return true;
   }
 
  private:
   static Expected<void> refusal_of(const Config& config) {
-    if (auto lease = check_lease(config.get(keys::kLease), config.get(keys::kBrokerTimeout)); !lease)
-      return lease;
     if (auto options = handler_options(config); !options) return refuse(options.error().message);
     if (auto paper = PaperOptions::from(config); !paper) return refuse(paper.error().message);
     if (config.get(keys::kAdapter) == "http") {
@@ -162,7 +138,6 @@ class OrderWorker final : public Service {
   }
 
   Expected<void> refusal_;
-  const std::chrono::milliseconds broker_timeout_;  // that of the handler
   std::shared_ptr<OrderMetrics> metrics_;
   pg::Listener& listener_;
   std::shared_ptr<Halts> halts_;
@@ -184,7 +159,7 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
       parts.metrics, static_cast<int>(parts.config.get(keys::kMaxAttempts)), adapter);
   Dispatcher built;
   built.services.push_back(parts.halts);
-  built.reload = [](const Config&) {};
+  built.on_change = [](const Config&) {};
   std::optional<OrderMonitor::OwnWorker> own;
   if (has_worker) own = OrderMonitor::OwnWorker{name, adapter, parts.config.get(keys::kLease)};
   const auto monitor =
@@ -208,8 +183,9 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
     }
     const auto worker = std::make_shared<OrderWorker>(parts, name, parts.halts, metrics, fix);
     built.services.push_back(worker);
-    built.reload = [worker, monitor](const Config& config) {
-      if (worker->reload(config)) monitor->set_lease(config.get(keys::kLease));
+    built.on_change = [worker, monitor](const Config& config) {
+      worker->change(config);
+      monitor->set_lease(config.get(keys::kLease));
     };
   }
   return built;

@@ -36,7 +36,7 @@ struct Dispatcher {
   // What stopping may take: orders that are under way are finished and settled.
   std::chrono::milliseconds stops_within{0};
   // Takes over what may change while it runs: outbox.concurrency and outbox.lock_lease_sec. On the executor.
-  std::function<void(const Config&)> reload;
+  std::function<void(const Config&)> on_change;
 };
 
 Dispatcher build_dispatcher(DispatcherParts parts);

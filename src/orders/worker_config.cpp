@@ -1,6 +1,14 @@
 #include "orders/worker_config.hpp"
 
+#include <fmt/format.h>
+
 namespace todoke::orders {
+namespace {
+
+// What a send needs beside the broker's time: a lease shorter than that could lapse under a send.
+constexpr std::chrono::milliseconds kLeaseBeyondTimeout(1'000);
+
+}  // namespace
 
 std::span<const KeySpec* const> worker_config_keys() {
   static constexpr const KeySpec* kKeys[] = {
@@ -14,6 +22,16 @@ std::span<const KeySpec* const> worker_config_keys() {
       &keys::kMaxAgeFok.spec,     &keys::kMaxAgeGtc.spec,
   };
   return kKeys;
+}
+
+Expected<void> check_worker_config(const Config& config) {
+  const auto lease = config.get(keys::kLease);
+  const auto timeout = config.get(keys::kBrokerTimeout);
+  if (!config.get(keys::kEnabled) || lease >= timeout + kLeaseBeyondTimeout) return {};
+  return refuse(fmt::format(
+      "outbox.lock_lease_sec is {} ms, and must be at least broker.timeout_ms ({} ms, which "
+      "changes at a start only) and a second: an order could be taken over while it is being sent",
+      lease.count(), timeout.count()));
 }
 
 }  // namespace todoke::orders

@@ -232,5 +232,6 @@ inline constexpr Key<std::chrono::milliseconds> kMaxAgeGtc{{
 namespace todoke::orders {
 
 std::span<const KeySpec* const> worker_config_keys();
+Expected<void> check_worker_config(const Config& config);
 
 }  // namespace todoke::orders

@@ -10,4 +10,14 @@ std::span<const KeySpec* const> config_keys() {
   return kKeys;
 }
 
+Expected<void> check_config(const Config& config) {
+  if (config.get(keys::kRetention) > config.get(keys::kRetentionMax))
+    return refuse("log.retention_max must be at least log.retention");
+  if (config.get(keys::kPressure1) >= config.get(keys::kPressure2) ||
+      config.get(keys::kPressure2) >= config.get(keys::kPressure3)) {
+    return refuse("log.pressure_rows_1, _2 and _3 must grow");
+  }
+  return {};
+}
+
 }  // namespace todoke::outbox

@@ -18,6 +18,7 @@ inline constexpr Key<std::chrono::milliseconds> kRetention{{
     .unit = "d",
     .min = 1'000,
     .max = 315'360'000'000,
+    .live = true,
 }};
 inline constexpr Key<std::chrono::milliseconds> kRetentionMax{{
     .name = "log.retention_max",
@@ -29,6 +30,7 @@ inline constexpr Key<std::chrono::milliseconds> kRetentionMax{{
     .unit = "d",
     .min = 1'000,
     .max = 315'360'000'000,
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kBytesMax{{
     .name = "log.bytes_max",
@@ -39,6 +41,7 @@ inline constexpr Key<std::int64_t> kBytesMax{{
         "them.",
     .min = 1024 * 1024,
     .max = std::numeric_limits<std::int64_t>::max(),
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kPressure1{{
     .name = "log.pressure_rows_1",
@@ -46,6 +49,7 @@ inline constexpr Key<std::int64_t> kPressure1{{
     .fallback = "100000",
     .meaning = "Rows that a mandatory consumer may be behind before the node stops backfilling (pressure 1).",
     .min = 1,
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kPressure2{{
     .name = "log.pressure_rows_2",
@@ -53,6 +57,7 @@ inline constexpr Key<std::int64_t> kPressure2{{
     .fallback = "500000",
     .meaning = "… before events of low-priority topics are refused (pressure 2).",
     .min = 1,
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kPressure3{{
     .name = "log.pressure_rows_3",
@@ -60,6 +65,7 @@ inline constexpr Key<std::int64_t> kPressure3{{
     .fallback = "1000000",
     .meaning = "… before clients may send only a quarter of what their rate limits allow (pressure 3).",
     .min = 1,
+    .live = true,
 }};
 
 }  // namespace todoke::outbox::keys
@@ -67,5 +73,6 @@ inline constexpr Key<std::int64_t> kPressure3{{
 namespace todoke::outbox {
 
 std::span<const KeySpec* const> config_keys();
+Expected<void> check_config(const Config& config);
 
 }  // namespace todoke::outbox

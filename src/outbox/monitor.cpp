@@ -36,12 +36,6 @@ LogMonitor::LogMonitor(const Executor& executor, MonitorOptions options, Pressur
   for (const auto& needed : options_.needed) watched_.push_back({needed});
 }
 
-Expected<void> LogMonitor::validate() const {
-  const auto& rows = options_.thresholds.backlog;
-  if (rows[0] < rows[1] && rows[1] < rows[2]) return {};
-  return refuse("log.pressure_rows_1, _2 and _3 must grow");
-}
-
 Task<void> LogMonitor::start() {
   co_await look();
 }

@@ -34,10 +34,12 @@ class LogMonitor final : public Service {
 
   [[nodiscard]] std::string_view name() const override { return "log monitor"; }
   [[nodiscard]] bool essential() const override { return false; }
-  [[nodiscard]] Expected<void> validate() const override;
   Task<void> start() override;
   Task<void> run() override;
   void stop() override;
+
+  // On the executor; holds from the next look on.
+  void set_thresholds(const PressureThresholds& thresholds) { options_.thresholds = thresholds; }
 
  private:
   Task<void> look();

@@ -44,9 +44,10 @@ LogRetention::LogRetention(const Executor& executor, RetentionOptions options, p
           registry.gauge("todoke_log_held_back", "1: a mandatory consumer keeps old rows from going.")),
       stop_asked_(executor) {}
 
-Expected<void> LogRetention::validate() const {
-  if (options_.keep <= options_.keep_max) return {};
-  return refuse("log.retention_max must be at least log.retention");
+void LogRetention::set_bounds(const RetentionOptions& options) {
+  options_.keep = options.keep;
+  options_.keep_max = options.keep_max;
+  options_.bytes_max = options.bytes_max;
 }
 
 Task<void> LogRetention::start() {

@@ -37,10 +37,12 @@ class LogRetention final : public Service {
 
   [[nodiscard]] std::string_view name() const override { return "log retention"; }
   [[nodiscard]] bool essential() const override { return false; }
-  [[nodiscard]] Expected<void> validate() const override;
   Task<void> start() override;
   Task<void> run() override;
   void stop() override;
+
+  // Takes keep, keep_max and bytes_max. On the executor; a round under way may take either.
+  void set_bounds(const RetentionOptions& options);
 
   // One round; also for tests. Does nothing while another process is at it.
   Task<void> round();

@@ -1,6 +1,52 @@
 #include "relay/config.hpp"
 
+#include <fmt/format.h>
+
+#include "net/url.hpp"
+#include "nostr/ids.hpp"
+
 namespace todoke::relay {
+namespace {
+
+// Of a message and its frame around the event in them.
+constexpr std::int64_t kEnvelopeBytes = 256;
+
+Expected<void> check_identity(const Config& config) {
+  const auto& pubkey = config.get(keys::kPubkey);
+  if (!pubkey.empty() && !nostr::Pubkey::from_hex(pubkey)) {
+    return refuse(fmt::format("relay.pubkey can't be '{}': it is 64 hex digits in lower case{}", pubkey,
+                              pubkey.starts_with("npub1") ? ", not the npub form of them" : ""));
+  }
+  auto url = config.get(keys::kPublicUrl);
+  if (url.empty()) return {};
+  // The scheme may be left out; the client's reader of URLs knows http and https.
+  if (url.starts_with("ws://") || url.starts_with("wss://")) url.replace(0, 2, "http");
+  if (url.find("://") == std::string::npos) url.insert(0, "http://");
+  if (const auto parsed = net::parse_url(url); !parsed) {
+    return refuse(fmt::format("relay.public_url can't be '{}': {}", config.get(keys::kPublicUrl),
+                              parsed.error().message));
+  }
+  return {};
+}
+
+Expected<void> check_sizes(const Config& config) {
+  if (config.get(keys::kEventBytesMax) + kEnvelopeBytes > config.get(keys::kSendQueueBytesMax)) {
+    return refuse(fmt::format(
+        "relay.send_queue_bytes_max must be at least relay.event_bytes_max and {} bytes: an event "
+        "of that size could never be sent",
+        kEnvelopeBytes));
+  }
+  if (config.get(keys::kLimitDefault) > config.get(keys::kLimitMax)) {
+    return refuse(fmt::format("relay.limit_default ({}) must be at most relay.limit_max ({})",
+                              config.get(keys::kLimitDefault), config.get(keys::kLimitMax)));
+  }
+  if (config.get(keys::kBatchEventsMax) > config.get(keys::kQueueEventsMax)) {
+    return refuse("relay.batch_events_max must be at most relay.queue_events_max");
+  }
+  return {};
+}
+
+}  // namespace
 
 std::span<const KeySpec* const> config_keys() {
   static constexpr const KeySpec* kKeys[] = {
@@ -29,6 +75,18 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kGrace.spec,          &keys::kAuthTimeout.spec,
   };
   return kKeys;
+}
+
+Expected<void> check_config(const Config& config) {
+  if (auto checked = check_identity(config); !checked) return checked;
+  if (auto checked = check_sizes(config); !checked) return checked;
+  if (config.get(keys::kIdleTimeout) <= config.get(keys::kPingInterval)) {
+    return refuse(
+        "relay.idle_timeout must be longer than relay.ping_interval: a quiet client would be closed before "
+        "it "
+        "is asked");
+  }
+  return {};
 }
 
 bool search_is_on(const Config& config) {

@@ -62,51 +62,61 @@ inline constexpr Key<std::string> kName{{
     .type = KeyType::text,
     .fallback = "todoke",
     .meaning = "Name of the relay in its information document (NIP-11).",
+    .live = true,
 }};
 inline constexpr Key<std::string> kDescription{{
     .name = "relay.description",
     .type = KeyType::text,
     .meaning = "Description of the relay in its information document.",
+    .live = true,
 }};
 inline constexpr Key<std::string> kContact{{
     .name = "relay.contact",
     .type = KeyType::text,
     .meaning = "Where its operator can be reached, as a URI such as mailto:…, in its information document.",
+    .live = true,
 }};
 inline constexpr Key<std::string> kPubkey{{
     .name = "relay.pubkey",
     .type = KeyType::text,
     .meaning = "Public key of its operator, 64 hex digits, in its information document.",
+    .live = true,
 }};
 inline constexpr Key<std::string> kSoftware{{
     .name = "relay.software",
     .type = KeyType::text,
     .meaning = "Where its software can be found, as a URL, in its information document.",
+    .live = true,
 }};
 inline constexpr Key<std::string> kIcon{{
     .name = "relay.icon",
     .type = KeyType::text,
     .meaning = "URL of a square picture that stands for the relay, in its information document.",
+    .live = true,
 }};
 inline constexpr Key<std::string> kBanner{{
     .name = "relay.banner",
     .type = KeyType::text,
     .meaning = "URL of a wide picture that shows the relay, in its information document.",
+    .live = true,
 }};
 inline constexpr Key<std::string> kPostingPolicy{{
     .name = "relay.posting_policy",
     .type = KeyType::text,
     .meaning = "URL of what may be posted to the relay, in its information document.",
+    .live = true,
 }};
 inline constexpr Key<std::string> kPrivacyPolicy{{
     .name = "relay.privacy_policy",
     .type = KeyType::text,
     .meaning = "URL of the relay's privacy policy, in its information document.",
+    .live = true,
 }};
 inline constexpr Key<std::string> kTermsOfService{{
     .name = "relay.terms_of_service",
     .type = KeyType::text,
     .meaning = "URL of the relay's terms of service, in its information document.",
+    .live = true,
 }};
 inline constexpr Key<std::string> kPublicUrl{{
     .name = "relay.public_url",
@@ -114,6 +124,7 @@ inline constexpr Key<std::string> kPublicUrl{{
     .meaning =
         "The address by which clients know the relay, such as wss://relay.example.org. NIP-42 answers must "
         "name it; where it is not set, the host that the client connected to.",
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kMessageBytesMax{{
     .name = "relay.message_bytes_max",
@@ -130,6 +141,7 @@ inline constexpr Key<std::int64_t> kEventBytesMax{{
     .meaning = "Largest event, as JSON without white space.",
     .min = 1'024,
     .max = 1024 * 1024,  // what nostr::parse_event takes
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kTagsMax{{
     .name = "relay.tags_max",
@@ -138,6 +150,7 @@ inline constexpr Key<std::int64_t> kTagsMax{{
     .meaning = "Tags of an event.",
     .min = 1,
     .max = 100'000,
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kFiltersMax{{
     .name = "relay.filters_max",
@@ -146,6 +159,7 @@ inline constexpr Key<std::int64_t> kFiltersMax{{
     .meaning = "Filters of a REQ or COUNT.",
     .min = 1,
     .max = 1'000,
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kSubscriptionsMax{{
     .name = "relay.subscriptions_max",
@@ -154,6 +168,7 @@ inline constexpr Key<std::int64_t> kSubscriptionsMax{{
     .meaning = "Open subscriptions of a connection.",
     .min = 1,
     .max = 10'000,
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kLimitDefault{{
     .name = "relay.limit_default",
@@ -162,6 +177,7 @@ inline constexpr Key<std::int64_t> kLimitDefault{{
     .meaning = "Stored events for a filter that has no limit.",
     .min = 1,
     .max = 100'000,
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kLimitMax{{
     .name = "relay.limit_max",
@@ -172,6 +188,7 @@ inline constexpr Key<std::int64_t> kLimitMax{{
         "any case.",
     .min = 1,
     .max = 100'000,
+    .live = true,
 }};
 inline constexpr Key<std::chrono::milliseconds> kFutureMax{{
     .name = "relay.created_at_future_max",
@@ -181,6 +198,7 @@ inline constexpr Key<std::chrono::milliseconds> kFutureMax{{
     .unit = "s",
     .min = 0,
     .max = 31'536'000'000,
+    .live = true,
 }};
 inline constexpr Key<std::chrono::milliseconds> kPastMax{{
     .name = "relay.created_at_past_max",
@@ -190,6 +208,7 @@ inline constexpr Key<std::chrono::milliseconds> kPastMax{{
     .unit = "s",
     .min = 0,
     .max = 3'153'600'000'000,
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kDifficultyMin{{
     .name = "relay.difficulty_min",
@@ -198,6 +217,7 @@ inline constexpr Key<std::int64_t> kDifficultyMin{{
     .meaning = "Proof of work that an event must have (NIP-13), in leading zero bits of its id.",
     .min = 0,
     .max = 64,
+    .live = true,
 }};
 inline constexpr Key<std::chrono::milliseconds> kQueryTimeout{{
     .name = "relay.query_timeout",
@@ -207,6 +227,7 @@ inline constexpr Key<std::chrono::milliseconds> kQueryTimeout{{
     .unit = "s",
     .min = 10,
     .max = 300'000,
+    .live = true,
 }};
 inline constexpr Key<std::string> kSearch{{
     .name = "relay.search",
@@ -306,6 +327,7 @@ inline constexpr Key<std::int64_t> kEventsPerMinute{{
                "one counts as several.",
     .min = 1,
     .max = 100'000'000,
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kReqsPerMinute{{
     .name = "limits.reqs_per_minute",
@@ -314,6 +336,7 @@ inline constexpr Key<std::int64_t> kReqsPerMinute{{
     .meaning = "REQs, COUNTs and AUTHs of a client, and as many CLOSEs. A large one counts as several.",
     .min = 1,
     .max = 100'000'000,
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kConnectionsPerMinute{{
     .name = "limits.connections_per_minute",
@@ -322,6 +345,7 @@ inline constexpr Key<std::int64_t> kConnectionsPerMinute{{
     .meaning = "New WebSocket connections of an address.",
     .min = 1,
     .max = 100'000'000,
+    .live = true,
 }};
 inline constexpr Key<std::string> kAuthMode{{
     .name = "auth.mode",
@@ -330,6 +354,7 @@ inline constexpr Key<std::string> kAuthMode{{
     .meaning =
         "required: from auth.enforce_at on, clients must authenticate (NIP-42) before EVENT, REQ and COUNT.",
     .choices = "off|required",
+    .live = true,
 }};
 inline constexpr Key<std::int64_t> kEnforceAt{{
     .name = "auth.enforce_at",
@@ -338,6 +363,7 @@ inline constexpr Key<std::int64_t> kEnforceAt{{
     .meaning = "Unix time from which auth.mode = required is in force. 0: at once.",
     .min = 0,
     .max = 253'402'300'799,
+    .live = true,
 }};
 inline constexpr Key<std::chrono::milliseconds> kGrace{{
     .name = "auth.grace_seconds",
@@ -347,6 +373,7 @@ inline constexpr Key<std::chrono::milliseconds> kGrace{{
     .unit = "s",
     .min = 0,
     .max = 31'536'000'000,
+    .live = true,
 }};
 inline constexpr Key<std::chrono::milliseconds> kAuthTimeout{{
     .name = "auth.ws_auth_timeout_seconds",
@@ -356,6 +383,7 @@ inline constexpr Key<std::chrono::milliseconds> kAuthTimeout{{
     .unit = "s",
     .min = 100,
     .max = 3'600'000,
+    .live = true,
 }};
 
 }  // namespace todoke::relay::keys
@@ -363,6 +391,7 @@ inline constexpr Key<std::chrono::milliseconds> kAuthTimeout{{
 namespace todoke::relay {
 
 std::span<const KeySpec* const> config_keys();
+Expected<void> check_config(const Config& config);
 
 bool search_is_on(const Config& config);
 

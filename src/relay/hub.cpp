@@ -94,8 +94,7 @@ void Hub::open_now(const SubscriberPtr& subscriber, nostr::ReqMessage request) {
   remove(peer, sub);
   const auto bytes = memory_of(request.filters);
   auto refusal = refusal_of(peer, request.filters, bytes);
-  if (peer.subscriptions.size() >= options_.subscriptions_max)
-    refusal = nostr::Reason::too_many_subscriptions;
+  if (peer.subscriptions.size() >= subscriptions_max_) refusal = nostr::Reason::too_many_subscriptions;
   if (refusal) return refuse_new(peer, sub, *refusal);
   auto subscription = std::make_shared<Subscription>(peer, std::move(request), bytes, clock_.steady());
   peer.subscriptions.emplace(sub, subscription);
@@ -222,7 +221,7 @@ void Hub::stand_in_line(Peer& peer) {
 void Hub::serve_line() {
   while (!line_.empty()) {
     auto& peer = *line_.front();
-    const bool is_late = clock_.steady() - peer.in_line_since > options_.query_timeout;
+    const bool is_late = clock_.steady() - peer.in_line_since > query_timeout_.load();
     if (!is_late && reads_ >= options_.reads_under_way_max) return;
     line_.pop_front();
     peer.in_line = false;
@@ -258,7 +257,7 @@ Task<void> Hub::fill_window(std::string topic, std::uint64_t number) {
   std::exception_ptr failure;
   try {
     const auto& limits = cache_.limits();
-    const auto deadline = Deadline::after(options_.query_timeout);
+    const auto deadline = Deadline::after(query_timeout_.load());
     auto newest = co_await run_on(read_executor_,
                                   reader_.recent(topic, limits.events_max, limits.fill_bytes_max, deadline));
     cache_.fill(topic, number, std::move(newest));
@@ -276,7 +275,7 @@ Task<void> Hub::read_stored(std::shared_ptr<Subscription> subscription, Viewer v
   ReadResult result;
   std::exception_ptr failure;
   try {
-    const auto deadline = Deadline::after(options_.query_timeout);
+    const auto deadline = Deadline::after(query_timeout_.load());
     result = co_await run_on(read_executor_, reader_.read(subscription->filters, viewer, deadline,
                                                           [&] { return subscription->open.load(); }));
   } catch (...) {
@@ -411,7 +410,7 @@ Task<void> Hub::read_count(SubscriberPtr subscriber, Count count, Viewer viewer)
   std::string reply;
   std::exception_ptr failure;
   try {
-    const auto deadline = Deadline::after(options_.query_timeout);
+    const auto deadline = Deadline::after(query_timeout_.load());
     const auto found = co_await run_on(read_executor_, reader_.count(request.filters, viewer, deadline));
     reply = nostr::count_message(request.sub, found);
   } catch (...) {

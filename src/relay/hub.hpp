@@ -20,6 +20,7 @@
 // rows are fetched like those of other relays.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -108,6 +109,11 @@ class Hub final : public Service {
   // Forgets what it remembers of stored events, and what it was told of and has not delivered: what of that
   // is still in the log is fetched again.
   void restored();
+  // From anywhere. Subscriptions that are open stay, and reads under way have the time that they had.
+  void set_limits(std::size_t subscriptions_max, std::chrono::milliseconds query_timeout) {
+    subscriptions_max_ = subscriptions_max;
+    query_timeout_ = query_timeout;
+  }
 
   [[nodiscard]] std::string_view name() const override { return "live"; }
   Task<void> start() override;
@@ -180,6 +186,8 @@ class Hub final : public Service {
   Executor executor_;
   Executor read_executor_;
   HubOptions options_;
+  std::atomic<std::size_t> subscriptions_max_{options_.subscriptions_max};
+  std::atomic<std::chrono::milliseconds> query_timeout_{options_.query_timeout};
   Reader& reader_;
   pg::Listener& listener_;
   TopicBook& topics_;

@@ -301,8 +301,9 @@ bool is_visible(const LiveEvent& live, const Viewer& viewer, std::chrono::sys_se
 }
 
 std::size_t Reader::limit_of(const Filter& filter) const {
-  return std::min<std::size_t>(filter.limit.value_or(static_cast<std::uint32_t>(limits_.limit_default)),
-                               limits_.limit_max);
+  const auto limits = this->limits();
+  return std::min<std::size_t>(filter.limit.value_or(static_cast<std::uint32_t>(limits.limit_default)),
+                               limits.limit_max);
 }
 
 // What the index finds. Asked before a connection is taken: whoever waits for a second one while holding a
@@ -339,7 +340,7 @@ Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer,
   result.head = co_await head_of(*lease, deadline);
   const Scope scope{*lease, viewer, seconds_of(clock_.now()), result.head, deadline, std::move(still_wanted)};
   const auto after = filters.front().seq_after;
-  StoredPage page(order_of(filters), limits_.bytes_max);
+  StoredPage page(order_of(filters), limits().bytes_max);
   for (std::size_t i = 0; i < filters.size() && scope.still_wanted(); ++i) {
     const auto& filter = filters[i];
     const auto limit = limit_of(filter);

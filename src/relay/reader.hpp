@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/shared_value.hpp"
 #include "nostr/filter.hpp"
 #include "nostr/rules.hpp"
 #include "outbox/search_port.hpp"
@@ -53,7 +54,11 @@ class Reader {
   // `search` may be null: then no filter may ask for it.
   Reader(pg::Pool& pool, const Clock& clock, nostr::TopicPolicy policy, ReadLimits limits,
          outbox::SearchPort* search)
-      : pool_(pool), clock_(clock), policy_(policy), limits_(limits), search_(search) {}
+      : pool_(pool),
+        clock_(clock),
+        policy_(policy),
+        limits_(std::make_shared<const ReadLimits>(limits)),
+        search_(search) {}
 
   // Throws what the pool and the connection throw. A filter with `search` gives its events in the order of
   // their rank; then no filter of the REQ is sorted with the others. A filter with a limit of 0 is not read;
@@ -65,7 +70,9 @@ class Reader {
   Task<ReadResult> recent(const std::string& topic, std::size_t events_max, std::size_t bytes_max,
                           Deadline deadline);
 
-  [[nodiscard]] const ReadLimits& limits() const { return limits_; }
+  // From anywhere; a read that is under way may go by either.
+  [[nodiscard]] ReadLimits limits() const { return *limits_.load(); }
+  void set_limits(const ReadLimits& limits) { limits_.store(std::make_shared<const ReadLimits>(limits)); }
   [[nodiscard]] std::size_t limit_of(const nostr::Filter& filter) const;
 
  private:
@@ -74,7 +81,7 @@ class Reader {
   pg::Pool& pool_;
   const Clock& clock_;
   nostr::TopicPolicy policy_;
-  ReadLimits limits_;
+  SharedValue<ReadLimits> limits_;
   outbox::SearchPort* search_;
 };
 

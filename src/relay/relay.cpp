@@ -59,9 +59,18 @@ AuthSettings auth_from(const Config& config) {
   AuthSettings auth;
   auth.required = config.get(keys::kAuthMode) == "required";
   auth.enforce_at = std::chrono::sys_seconds(std::chrono::seconds(config.get(keys::kEnforceAt)));
+  auth.in_force_at = auth.enforce_at;
   auth.grace = config.get(keys::kGrace);
   auth.timeout = config.get(keys::kAuthTimeout);
   return auth;
+}
+
+// Switched on or moved while connections are open, it is in force from now on at the earliest: they are older
+// than that.
+AuthSettings auth_after(const AuthSettings& before, AuthSettings asked, SystemTime now) {
+  const bool is_new = !before.required || before.enforce_at != asked.enforce_at;
+  asked.in_force_at = is_new ? std::max<SystemTime>(asked.enforce_at, now) : before.in_force_at;
+  return asked;
 }
 
 TopicSettings topic_settings_from(const Config& config) {
@@ -128,6 +137,11 @@ std::string authority_of(std::string_view url) {
   return std::string(url.substr(0, url.find('/')));
 }
 
+SessionSettings session_settings_from(const Config& config) {
+  return {rules_from(config), message_limits_from(config), auth_from(config),
+          authority_of(config.get(keys::kPublicUrl))};
+}
+
 // Says why and goes.
 class TurnedAway final : public net::WsHandler {
  public:
@@ -155,15 +169,18 @@ bool asks_for_information(const net::Request& request) {
 class Relay {
  public:
   explicit Relay(RelayParts& parts)
-      : rules_(rules_from(parts.config)),
+      : clock_(parts.clock),
+        version_(parts.version),
+        policy_(rules_from(parts.config).policy),
+        settings_(std::make_shared<const SessionSettings>(session_settings_from(parts.config))),
+        config_(std::make_shared<const Config>(parts.config)),
         search_(parts.search),
         metrics_(parts.metrics),
         duplicates_(parts.metrics),
         topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
-        reader_(parts.read_pool, parts.clock, rules_.policy, read_limits_from(parts.config),
-                parts.search.get()),
+        reader_(parts.read_pool, parts.clock, policy_, read_limits_from(parts.config), parts.search.get()),
         hub_(parts.executor, parts.read_executor,
-             hub_options_from(parts.config, rules_.policy, parts.database, parts.read_pool.connections_max()),
+             hub_options_from(parts.config, policy_, parts.database, parts.read_pool.connections_max()),
              reader_, parts.listener, topics_, known_, parts.log, parts.clock, metrics_),
         writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
                 duplicates_,
@@ -189,11 +206,8 @@ class Relay {
         connection_rate_("connection", per_minute(parts.config.get(keys::kConnectionsPerMinute)),
                          rates_on(parts.config), parts.clock, parts.metrics),
         services_{parts.clock,
-                  rules_,
-                  message_limits_from(parts.config),
-                  auth_from(parts.config),
+                  settings_,
                   search_on(parts),
-                  authority_of(parts.config.get(keys::kPublicUrl)),
                   parts.pressure,
                   topics_,
                   known_,
@@ -209,6 +223,20 @@ class Relay {
     topics_.on_change([this] { hub_.topics_changed(); });
   }
 
+  // What holds from now on. One caller at a time.
+  void change(const Config& config) {
+    auto settings = session_settings_from(config);
+    settings.auth = auth_after(settings_.load()->auth, settings.auth, clock_.now());
+    settings_.store(std::make_shared<const SessionSettings>(std::move(settings)));
+    config_.store(std::make_shared<const Config>(config));
+    reader_.set_limits(read_limits_from(config));
+    hub_.set_limits(size_of(config.get(keys::kSubscriptionsMax)), config.get(keys::kQueryTimeout));
+    event_rate_.set(per_minute(config.get(keys::kEventsPerMinute)), rates_on(config));
+    req_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));
+    close_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));
+    connection_rate_.set(per_minute(config.get(keys::kConnectionsPerMinute)), rates_on(config));
+  }
+
   std::shared_ptr<net::WsHandler> accept(const net::Request& request) {
     if (!connection_rate_.take(request.client_ip).allowed) return std::make_shared<TurnedAway>();
     // Nothing could be stored yet.
@@ -216,9 +244,11 @@ class Relay {
     return std::make_shared<Session>(services_, request.client_ip, request.headers.get("Host"));
   }
 
+  // Also forgets the sessions that have ended.
   void check_auth() {
     const std::lock_guard lock(mutex_);
     std::erase_if(sessions_, [](const auto& weak) { return weak.expired(); });
+    if (!settings_.load()->auth.required) return;
     for (const auto& weak : sessions_) {
       if (const auto session = weak.lock()) session->check_auth();
     }
@@ -228,12 +258,13 @@ class Relay {
   Hub& hub() { return hub_; }
   Writer& writer() { return writer_; }
   EphemeralExchange& ephemeral() { return ephemeral_; }
-  [[nodiscard]] nostr::TopicPolicy policy() const { return rules_.policy; }
-  [[nodiscard]] bool auth_required() const { return services_.auth.required; }
+  [[nodiscard]] nostr::TopicPolicy policy() const { return policy_; }
+  [[nodiscard]] std::string information() const {
+    return information_document(*config_.load(), version_, clock_.now());
+  }
 
  private:
   void remember(const std::shared_ptr<Session>& session) {
-    if (!services_.auth.required) return;
     const std::lock_guard lock(mutex_);
     sessions_.push_back(session);
   }
@@ -244,7 +275,11 @@ class Relay {
 
   static bool rates_on(const Config& config) { return config.get(net::keys::kRates) == "on"; }
 
-  nostr::RuleSettings rules_;
+  const Clock& clock_;
+  const std::string_view version_;
+  const nostr::TopicPolicy policy_;
+  SharedValue<SessionSettings> settings_;
+  SharedValue<Config> config_;  // for NIP-11
   std::shared_ptr<outbox::SearchPort> search_;
   RelayMetrics metrics_;
   KnownIds known_;
@@ -260,7 +295,7 @@ class Relay {
   net::RateLimiter connection_rate_;
   SessionServices services_;
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Session>> sessions_;  // only where clients must authenticate
+  std::vector<std::weak_ptr<Session>> sessions_;
 };
 
 namespace {
@@ -280,7 +315,6 @@ class RelayService final : public Service {
   }
 
   Task<void> run() override {
-    if (!relay_->auth_required()) co_await stop_asked_.wait();
     for (;;) {
       const bool stopped = co_await stop_asked_.wait_for(kAuthCheckEvery);
       if (stopped) break;
@@ -322,14 +356,13 @@ Task<net::Response> preflight() {
 }
 
 void add_routes(net::Router& router, const std::shared_ptr<Relay>& relay, const Config& config,
-                const Clock& clock, std::string_view version) {
+                std::string_view version) {
   for (const auto* path : {"/", "/relay"}) {
     router.add_websocket(
         path, [relay](const net::Request& request) { return relay->accept(request); },
         ws_options_from(config));
-    router.add("GET", path, [&config, &clock, version](net::Request& request) {
-      return asks_for_information(request) ? information(information_document(config, version, clock.now()))
-                                           : greeting(version);
+    router.add("GET", path, [relay, version](net::Request& request) {
+      return asks_for_information(request) ? information(relay->information()) : greeting(version);
     });
     router.add("OPTIONS", path, [](net::Request&) { return preflight(); });
   }
@@ -344,7 +377,8 @@ std::shared_ptr<Service> part_of(const std::shared_ptr<Relay>& relay, Part& part
 
 std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts) {
   const auto relay = std::make_shared<Relay>(parts);
-  add_routes(parts.router, relay, parts.config, parts.clock, parts.version);
+  add_routes(parts.router, relay, parts.config, parts.version);
+  parts.on_change([relay](const Config& config) { relay->change(config); });
   return {std::make_shared<RelayService>(parts.executor, parts.pool, relay), part_of(relay, relay->topics()),
           part_of(relay, relay->hub()), part_of(relay, relay->ephemeral()), part_of(relay, relay->writer())};
 }

@@ -30,6 +30,8 @@ struct RelayParts {
   metrics::Registry& metrics;
   net::Router& router;  // the public one
   std::string_view version;
+  // Takes a function that is called with the configuration after every change of it; on the executor.
+  std::function<void(std::function<void(const Config&)>)> on_change = [](const auto&) {};
 };
 
 // Adds the routes `/` and `/relay` (WebSocket and NIP-11) and gives the services in the order in which they

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/shared_value.hpp"
 #include "net/rate_limit.hpp"
 #include "nostr/rules.hpp"
 #include "nostr/wire.hpp"
@@ -26,18 +27,25 @@ class Writer;
 
 struct AuthSettings {
   bool required = false;
-  std::chrono::sys_seconds enforce_at{};
+  std::chrono::sys_seconds enforce_at{};  // as it was set
+  // Connections that are older have the grace. Later than enforce_at where it was switched on afterwards.
+  SystemTime in_force_at{};
   std::chrono::milliseconds grace{900'000};
   std::chrono::milliseconds timeout{10'000};
 };
 
-struct SessionServices {
-  const Clock& clock;
+// What may change while connections are open: one immutable value, replaced as a whole.
+struct SessionSettings {
   nostr::RuleSettings rules;
   nostr::MessageLimits limits;
   AuthSettings auth;
+  std::string public_host;  // for new connections
+};
+
+struct SessionServices {
+  const Clock& clock;
+  const SharedValue<SessionSettings>& settings;
   bool search = false;  // NIP-50
-  std::string public_host;
   const outbox::Pressure& pressure;
   TopicBook& topics;
   KnownIds& known;

@@ -50,6 +50,10 @@ bool asks_for_search(const std::vector<nostr::Filter>& filters) {
                      [](const auto& filter) { return filter.search.has_value(); });
 }
 
+std::string host_or(const std::string& public_host, std::string_view host) {
+  return public_host.empty() ? std::string(host) : public_host;
+}
+
 Reason reason_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::newer_version:
@@ -70,7 +74,7 @@ Reason reason_of(Outcome outcome) {
 Session::Session(SessionServices& services, std::string address, std::string_view host)
     : services_(services),
       address_(std::move(address)),
-      target_{{services.public_host.empty() ? std::string(host) : services.public_host}},
+      target_{{host_or(services.settings.load()->public_host, host)}},
       challenge_(nostr::make_challenge()),
       opened_at_(services.clock.now()) {}
 
@@ -91,7 +95,7 @@ void Session::on_message(net::WsOpcode opcode, std::string_view payload) {
   if (opcode != net::WsOpcode::text) {
     return refuse_message({Answer::notice, Reason::message_not_json, {}, nostr::Verb::unknown}, bytes);
   }
-  auto message = nostr::parse_client_message(payload, services_.limits);
+  auto message = nostr::parse_client_message(payload, services_.settings.load()->limits);
   if (!message) return refuse_message(std::move(message.error()), bytes);
   std::visit([&](auto&& typed) { handle(std::forward<decltype(typed)>(typed), bytes); }, std::move(*message));
 }
@@ -154,18 +158,21 @@ bool Session::pays_for_event(std::size_t bytes, std::size_t rows) const {
 }
 
 bool Session::must_authenticate() const {
-  if (!services_.auth.required || !authenticated_.empty()) return false;
+  const auto settings = services_.settings.load();
+  const auto& auth = settings->auth;
+  if (!auth.required || !authenticated_.empty()) return false;
   const auto now = services_.clock.now();
-  if (now < services_.auth.enforce_at) return false;
-  const bool is_older = opened_at_ < services_.auth.enforce_at;
-  return !is_older || now >= services_.auth.enforce_at + services_.auth.grace;
+  if (now < auth.in_force_at) return false;
+  const bool is_older = opened_at_ < auth.in_force_at;
+  return !is_older || now >= auth.in_force_at + auth.grace;
 }
 
 void Session::check_auth() {
   asio::post(executor_, [session = shared_from_this()] {
-    const auto& auth = session->services_.auth;
     if (!session->connection_ || !session->must_authenticate()) return;
-    const bool is_older = session->opened_at_ < auth.enforce_at;
+    const auto settings = session->services_.settings.load();
+    const auto& auth = settings->auth;
+    const bool is_older = session->opened_at_ < auth.in_force_at;
     const auto until = is_older ? session->opened_at_ : session->opened_at_ + auth.timeout;
     if (session->services_.clock.now() >= until) session->end(text_of(Reason::auth_required));
   });
@@ -180,8 +187,8 @@ void Session::handle(nostr::EventMessage message, std::size_t bytes) {
   auto event = std::make_shared<const nostr::Event>(std::move(message.event));
   const nostr::Sender sender{authenticated_, false};
   const auto topics = services_.topics.topics();
-  auto admitted = admit(std::move(event), Source::ws, sender, services_.rules, *topics, services_.known,
-                        seconds_of(services_.clock.now()));
+  auto admitted = admit(std::move(event), Source::ws, sender, services_.settings.load()->rules, *topics,
+                        services_.known, seconds_of(services_.clock.now()));
   if (!admitted) {
     if (admitted.error() == Reason::already_stored) return settle(id, Outcome::duplicate);
     return refuse(id, admitted.error());
@@ -231,7 +238,7 @@ std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filt
   // The order of the log and the order of rank exclude each other.
   if (asks_for_search(filters) && (!services_.search || filters.front().seq_after))
     return Reason::search_unsupported;
-  if (services_.rules.policy == nostr::TopicPolicy::open) return std::nullopt;
+  if (services_.settings.load()->rules.policy == nostr::TopicPolicy::open) return std::nullopt;
   const auto topics = services_.topics.topics();
   for (const auto& filter : filters) {
     const auto* asked = filter.tag('t');

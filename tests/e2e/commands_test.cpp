@@ -98,7 +98,8 @@ TEST(CommandLine, ThePageInTheDocsIsTheTableInTheBinary) {
 
 TEST(CommandLine, DoctorWithoutANodeSaysHowToStartOne) {
   const TempFolder folder;
-  const auto exit = todoke({"doctor", "--data_dir", folder.path().string()});
+  const auto exit = todoke({"doctor", "--data_dir", folder.path().string(), "--server.listen", "127.0.0.1:0",
+                            "--server.internal_listen", "127.0.0.1:0"});
   EXPECT_EQ(exit.code, 0) << exit.out << exit.err;
   EXPECT_THAT(exit.out, HasSubstr("`todoke up` starts one"));
 }
@@ -111,6 +112,32 @@ TEST(CommandLine, DoctorFindsWhatAStartWouldRefuse) {
   EXPECT_THAT(proxies.out, HasSubstr("server.trusted_proxies"));
   std::ofstream(folder.path() / "file") << "x";
   EXPECT_EQ(todoke({"doctor", "--data_dir", (folder.path() / "file").string()}).code, 1);
+}
+
+// What a start refuses before it touches anything, in the same words.
+TEST(CommandLine, DoctorAndStartRefuseTheSameSettings) {
+  const TempFolder folder;
+  const std::vector<std::vector<std::string>> wrong{
+      {"--relay.pubkey", "npub1xyz"},      {"--relay.idle_timeout", "10s"},
+      {"--relay.public_url", "ftp://x"},   {"--log.retention", "90d"},
+      {"--log.pressure_rows_1", "600000"}, {"--outbox.lock_lease_sec", "2"},
+      {"--broker.adapter", "http"},        {"--orders.instruments", "x"},
+      {"--trace.endpoint", "foo"},         {"--server.internal_listen", "127.0.0.1:7447"}};
+  for (const auto& flags : wrong) {
+    std::vector<std::string> up{"up", "--data_dir", folder.path().string()};
+    up.insert(up.end(), flags.begin(), flags.end());
+    const auto start = todoke(up);
+    EXPECT_EQ(start.code, 1) << flags[0];
+    const auto prefix = std::string("todoke: ");
+    const auto at = start.err.rfind(prefix);
+    ASSERT_NE(at, std::string::npos) << start.err;
+    const auto message = start.err.substr(at + prefix.size());
+    up[0] = "doctor";
+    const auto doctor = todoke(up);
+    EXPECT_EQ(doctor.code, 1) << flags[0] << doctor.out;
+    EXPECT_THAT(doctor.out, HasSubstr("FAIL  configuration  " + message));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "postgres"));
 }
 
 TEST(CommandLine, AFolderIsNoConfigurationFile) {

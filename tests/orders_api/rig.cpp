@@ -67,7 +67,7 @@ struct OrdersRig::Parts {
         {config, clock, main.executor(), pool, *listener, database, registry, *router, "paper", halts});
     for (auto& service : api.services) supervisor.add(std::move(service));
     supervisor.add(api.stops_first, true);
-    reload = api.reload;
+    reload = api.read_tokens;
     wake_waiters = api.wake_waiters;
     main.run(supervisor.start());
   }

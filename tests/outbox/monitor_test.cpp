@@ -187,14 +187,5 @@ TEST_F(MonitorTest, AConsumerThatHasLostRowsIsTold) {
             "degraded: rows that were not read yet have left the log: must start again: index");
 }
 
-TEST_F(MonitorTest, ThresholdsThatDoNotGrowAreRefused) {
-  asio::io_context io;
-  SystemClock clock;
-  pg::Pool pool({}, clock, registry);
-  const LogMonitor monitor(io.get_executor(), {.thresholds = {{10, 10, 20}}, .needed = {}}, pressure, pool,
-                           board, registry);
-  EXPECT_THAT(monitor.validate().error().message, HasSubstr("must grow"));
-}
-
 }  // namespace
 }  // namespace todoke::test

@@ -423,18 +423,6 @@ TEST_F(RetentionTest, AnOpenTransactionPutsOffItsPartitionAndNotTheRestOfTheRoun
   EXPECT_EQ(health_of("log held open"), std::nullopt);
 }
 
-TEST_F(RetentionTest, TimesThatContradictEachOtherAreRefused) {
-  RetentionOptions options;
-  options.keep = 2h;
-  options.keep_max = 1h;
-  asio::io_context io;
-  SystemClock clock;
-  pg::Pool pool({}, clock, registry);
-  const LogRetention retention(io.get_executor(), options, pool, board, registry);
-  EXPECT_THAT(retention.validate().error().message,
-              HasSubstr("log.retention_max must be at least log.retention"));
-}
-
 TEST_F(RetentionTest, DuringLoadNobodySkipsOrRepeatsAnything) {
   fill_end_of(0);
   const auto first = log().front();

@@ -233,6 +233,57 @@ TEST_F(AuthRequiredTest, OlderConnectionsHaveTheirGrace) {
   EXPECT_EQ(older.receive_or_end(), std::nullopt);
 }
 
+TEST_F(AuthRequiredTest, SwitchedOnWhileConnectionsAreOpenItLeavesThemTheirGrace) {
+  RelayRig rig(Flags{{"auth.grace_seconds", "600"}, {"auth.ws_auth_timeout_seconds", "3600"}});
+  NostrClient older(rig.url());
+  NostrClient member(rig.url());
+  EXPECT_EQ(older.stored(kGlobal).closed, "");
+  rig.change({{"auth.mode", "required"}});
+  NostrClient newer(rig.url());
+  EXPECT_EQ(newer.stored(kGlobal).closed, "auth-required: authenticate first");
+  store_at(older, global_note(alice, ""));
+  EXPECT_TRUE(member.authenticate(alice).accepted);
+  // Another change on the way does not begin the grace anew.
+  rig.clock().shift(std::chrono::seconds(300));
+  rig.change({{"auth.mode", "required"}, {"relay.name", "other"}});
+  EXPECT_EQ(older.stored(kGlobal).closed, "");
+  rig.clock().shift(std::chrono::seconds(605));
+  EXPECT_EQ(older.receive(), R"(["NOTICE","auth-required: authenticate first"])");
+  EXPECT_EQ(older.receive_or_end(), std::nullopt);
+  EXPECT_EQ(older.close_code(), 1008);
+  EXPECT_EQ(member.stored(kGlobal).closed, "");
+}
+
+TEST_F(AuthRequiredTest, SwitchedOnForLaterItHoldsFromThenOn) {
+  RelayRig rig(Flags{{"auth.grace_seconds", "600"}, {"auth.ws_auth_timeout_seconds", "3600"}});
+  rig.change({{"auth.mode", "required"}, {"auth.enforce_at", std::to_string(unix_now() + 3'600)}});
+  NostrClient older(rig.url());
+  EXPECT_EQ(older.stored(kGlobal).closed, "");
+  rig.clock().shift(std::chrono::seconds(3'605));
+  NostrClient newer(rig.url());
+  EXPECT_EQ(newer.stored(kGlobal).closed, "auth-required: authenticate first");
+  EXPECT_EQ(older.stored(kGlobal).closed, "");
+}
+
+TEST_F(AuthRequiredTest, SwitchedOffItAsksNobodyAnyMore) {
+  RelayRig rig;
+  rig.change({{"auth.mode", "required"}});
+  NostrClient client(rig.url());
+  EXPECT_EQ(client.stored(kGlobal).closed, "auth-required: authenticate first");
+  rig.change({});
+  EXPECT_EQ(client.stored(kGlobal).closed, "");
+}
+
+TEST_F(AuthRequiredTest, SwitchedOnItClosesWhoConnectsAndDoesNotAuthenticateInTime) {
+  RelayRig rig(Flags{{"auth.ws_auth_timeout_seconds", "100ms"}});
+  NostrClient older(rig.url());
+  rig.change({{"auth.mode", "required"}});
+  NostrClient silent(rig.url());
+  EXPECT_EQ(silent.receive(), R"(["NOTICE","auth-required: authenticate first"])");
+  EXPECT_EQ(silent.receive_or_end(), std::nullopt);
+  EXPECT_EQ(older.stored(kGlobal).closed, "");
+}
+
 TEST_F(AuthRequiredTest, ManyConnectionsComeAndGoWhileTheyAreChecked) {
   const RelayRig rig(Flags{{"auth.mode", "required"}, {"auth.ws_auth_timeout_seconds", "100ms"}});
   // For longer than the time between two checks.

@@ -244,5 +244,27 @@ TEST(InfoTest, AuthenticationIsRequiredFromItsTimeOn) {
   EXPECT_EQ(Document(rig).text("/limitation/restricted_writes"), "true");
 }
 
+TEST(InfoTest, FollowsTheSettingsThatChangeWhileItRuns) {
+  RelayRig rig(Flags{{"limits.rates", "on"}});
+  rig.change({{"relay.name", "harbour"},
+              {"relay.description", "boats"},
+              {"relay.contact", "mailto:a@example.org"},
+              {"relay.subscriptions_max", "7"},
+              {"relay.event_bytes_max", "2KiB"},
+              {"auth.mode", "required"},
+              {"limits.events_per_minute", "11"}});
+  const Document document(rig);
+  EXPECT_EQ(document.text("/name"), "\"harbour\"");
+  EXPECT_EQ(document.text("/description"), "\"boats\"");
+  EXPECT_EQ(document.text("/contact"), "\"mailto:a@example.org\"");
+  EXPECT_EQ(document.text("/limitation/max_subscriptions"), "7");
+  EXPECT_EQ(document.text("/limitation/max_event_length"), "2048");
+  EXPECT_EQ(document.text("/limitation/auth_required"), "true");
+  EXPECT_EQ(document.text("/rate_limits/events_per_minute"), "11");
+  rig.change({});
+  EXPECT_EQ(Document(rig).text("/name"), "\"todoke\"");
+  EXPECT_EQ(Document(rig).text("/limitation/auth_required"), "false");
+}
+
 }  // namespace
 }  // namespace todoke::test

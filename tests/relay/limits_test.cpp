@@ -205,6 +205,46 @@ TEST_F(LimitsTest, ConfiguredSizesHold) {
   EXPECT_EQ(client.stored(two + "," + kGlobal).closed, "invalid: too many filters");
 }
 
+TEST_F(LimitsTest, LimitsThatChangeHoldForConnectionsThatAreOpen) {
+  RelayRig rig(Flags{{"limits.rates", "on"}});
+  NostrClient client(rig.url());
+  for (const auto* sub : {"a", "b", "c"}) EXPECT_EQ(client.request(sub, kGlobal).closed, "");
+  for (int i = 0; i < 3; ++i) store_at(client, global_note(alice, std::to_string(i)));
+  EXPECT_EQ(client.stored(global_and(R"("limit":3)")).ids.size(), 3U);
+  rig.change({{"relay.event_bytes_max", "1KiB"},
+              {"relay.tags_max", "3"},
+              {"relay.filters_max", "2"},
+              {"relay.limit_max", "2"},
+              {"relay.limit_default", "1"},
+              {"relay.difficulty_min", "0"},
+              {"relay.created_at_past_max", "1h"},
+              {"relay.subscriptions_max", "3"}});
+  EXPECT_EQ(client.publish(global_note(alice, std::string(1'024, 'x'))).text, "invalid: event too large");
+  EXPECT_EQ(client.publish(global_note(alice, "", {{"x"}, {"x"}, {"x"}})).text, "invalid: too many tags");
+  EXPECT_EQ(client.publish(global_note(alice, "", {}, 1, unix_now() - 7'200)).text,
+            "invalid: created_at out of range");
+  EXPECT_EQ(client.request("d", kGlobal).closed, "restricted: too many subscriptions");
+  client.send(R"(["CLOSE","c"])");
+  EXPECT_EQ(client.stored(std::string(kGlobal) + "," + kGlobal + "," + kGlobal).closed,
+            "invalid: too many filters");
+  EXPECT_EQ(client.stored(global_and(R"("limit":3)")).ids.size(), 2U);
+  EXPECT_EQ(client.stored(kGlobal).ids.size(), 1U);
+  rig.change({});
+  EXPECT_EQ(client.stored(global_and(R"("limit":3)")).ids.size(), 3U);
+}
+
+TEST_F(LimitsTest, RatesThatChangeHoldAtOnce) {
+  RelayRig rig(Flags{{"limits.rates", "on"}});
+  NostrClient client(rig.url());
+  store_at(client, global_note(alice, "before"));
+  rig.change({{"limits.events_per_minute", "1"}, {"limits.connections_per_minute", "1000"}});
+  store_at(client, global_note(alice, "1"));
+  EXPECT_EQ(client.publish(global_note(alice, "2")).text, kSlowDown);
+  rig.change({{"limits.events_per_minute", "100000"}});
+  // A bucket fills with the new rate.
+  EXPECT_TRUE(await([&] { return client.publish(global_note(alice, "3")).accepted; }));
+}
+
 TEST_F(LimitsTest, ClientThatIsGoneWithoutAWordIsClosed) {
   const RelayRig rig(Flags{{"relay.ping_interval", "100ms"}, {"relay.idle_timeout", "300ms"}});
   // It answers no ping: its loop runs only while the test calls it.

@@ -1,7 +1,10 @@
 #include "rig.hpp"
 
+#include <map>
+
 #include <fmt/format.h>
 
+#include "base/live_config.hpp"
 #include "base/on_loop.hpp"
 #include "harness/metric.hpp"
 #include "http/rig.hpp"
@@ -24,7 +27,7 @@ const Schema& schema() {
   static const Schema kSchema = [] {
     Schema all;
     all.add(net::config_keys());
-    all.add(relay::config_keys());
+    all.add(relay::config_keys(), relay::check_config);
     return all;
   }();
   return kSchema;
@@ -36,6 +39,7 @@ Config config_of(const Flags& flags) {
   // A client of the test's own thread does not answer a close frame while the test does something else.
   config.set_flag("server.drain_timeout", "100ms");
   for (const auto& [key, value] : flags) config.set_flag(key, value);
+  if (const auto checked = config.check(); !checked) throw UserError(checked.error().message);
   return config;
 }
 
@@ -50,6 +54,7 @@ pg::ConnectOptions connect_options(const TestDatabase& database) {
 struct RelayRig::Parts {
   explicit Parts(const RigOptions& options)
       : config(config_of(options.flags)),
+        live(config),
         pool({.name = "control", .connect = connect_options(*options.database)}, clock, registry),
         read_pool({.name = "reads", .connect = connect_options(*options.database)}, clock, registry),
         listener(std::make_shared<pg::Listener>(
@@ -65,10 +70,21 @@ struct RelayRig::Parts {
                                                registry);
     supervisor.add(server, true);
     supervisor.add(listener);
-    relay::RelayParts parts{config,  clock,       relay.executor(), reads.executor(),
-                            pool,    read_pool,   *listener,        connect_options(*options.database),
-                            log,     pressure,    nullptr,          registry,
-                            *router, "0.0.0-test"};
+    relay::RelayParts parts{config,
+                            clock,
+                            relay.executor(),
+                            reads.executor(),
+                            pool,
+                            read_pool,
+                            *listener,
+                            connect_options(*options.database),
+                            log,
+                            pressure,
+                            nullptr,
+                            registry,
+                            *router,
+                            "0.0.0-test",
+                            [this](LiveConfig::Reader reader) { live.on_change(std::move(reader)); }};
     if (options.index) {
       parts.search = std::make_shared<index::IndexSearch>(read_pool, clock);
       supervisor.add(
@@ -90,6 +106,7 @@ struct RelayRig::Parts {
   }
 
   Config config;
+  LiveConfig live;
   ShiftedClock clock;
   metrics::Registry registry;
   HealthBoard board;
@@ -138,6 +155,19 @@ void RelayRig::await_index() const {
       "SELECT last_seq >= (SELECT coalesce(max(seq), 0) FROM cn_relay.events_outbox) "
       "FROM cn_relay.consumer_offsets WHERE consumer = 'index-v1'",
       {"t"});
+}
+
+void RelayRig::change(const Flags& settings) {
+  std::map<std::string, ConfigRow> rows;
+  for (const auto& [key, value] : settings) {
+    auto& row = rows[std::string(service_of(key))];
+    row.service = service_of(key);
+    row.values.insert_or_assign(key, value);
+  }
+  std::vector<ConfigRow> list;
+  for (auto& [service, row] : rows) list.push_back(std::move(row));
+  parts_->main.call([&] { parts_->live.set_rows(list); });
+  if (!parts_->live.problems().empty()) throw UserError(parts_->live.problems().front());
 }
 
 void RelayRig::press(int level) {

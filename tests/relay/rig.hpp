@@ -67,6 +67,9 @@ class RelayRig {
   [[nodiscard]] ShiftedClock& clock();
   // Waits until the index has taken everything that is in the log.
   void await_index() const;
+  // Changes live keys while it runs, as the database does; those of the last call that are not among them go
+  // back to the rig's own. A flag of the rig pins its key.
+  void change(const Flags& settings);
   // Sets the pressure of the node (outbox/pressure.hpp).
   void press(int level);
   [[nodiscard]] const DatabasePtr& database() const { return options_.database; }

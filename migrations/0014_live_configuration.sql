@@ -1,0 +1,87 @@
+-- The live configuration in use: versions count by themselves, every change is noted in its transaction with who made it, before
+-- and after, and told by NOTIFY cn_admin_config 'service:version'. Whoever writes the table, also by hand, gets all of that.
+--
+-- The actor is the session's cn_admin.actor; without one it is the database's user.
+COMMENT ON COLUMN cn_admin.service_configs.config IS
+  'Values by full key (relay.name), each as it would be written in the environment; only live keys of the service are taken';
+
+CREATE TABLE cn_admin.service_config_history (
+  service    text NOT NULL,
+  version    bigint NOT NULL,
+  key        text NOT NULL,
+  before     jsonb,
+  after      jsonb,
+  changed_at timestamptz NOT NULL DEFAULT now(),
+  changed_by text NOT NULL,
+  PRIMARY KEY (service, key, version)
+);
+
+COMMENT ON TABLE cn_admin.service_config_history IS
+  'Every change of service_configs, a row for each key; append-only. Going back to a version: the first "before" after it';
+COMMENT ON COLUMN cn_admin.service_config_history.version IS 'The version that the change made';
+COMMENT ON COLUMN cn_admin.service_config_history.before IS 'NULL: the database had no value of the key';
+COMMENT ON COLUMN cn_admin.service_config_history.after IS 'NULL: the database has no value of the key any more';
+
+-- TRUNCATE fires no triggers of rows, so it would leave no history.
+CREATE FUNCTION cn_admin.keep_history() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION '% of % is not allowed: the history stays whole', TG_OP, TG_TABLE_NAME
+    USING ERRCODE = 'insufficient_privilege';
+END $$;
+CREATE TRIGGER keep_history BEFORE UPDATE OR DELETE OR TRUNCATE ON cn_admin.service_config_history
+  FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
+CREATE TRIGGER keep_history BEFORE TRUNCATE ON cn_admin.service_configs
+  FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
+
+CREATE FUNCTION cn_admin.actor() RETURNS text LANGUAGE sql STABLE
+RETURN coalesce(nullif(current_setting('cn_admin.actor', true), ''), format('sql:%s', session_user));
+
+-- A row that was deleted and made again goes on where its history ends.
+CREATE FUNCTION cn_admin.count_config_version() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    NEW.version := 1 + coalesce((SELECT max(h.version)
+                                   FROM cn_admin.service_config_history h
+                                  WHERE h.service = NEW.service), 0);
+  ELSIF NEW.config IS DISTINCT FROM OLD.config THEN
+    NEW.version := OLD.version + 1;
+  ELSE
+    NEW.version := OLD.version;
+    RETURN NEW;
+  END IF;
+  NEW.updated_at := now();
+  NEW.updated_by := cn_admin.actor();
+  RETURN NEW;
+END $$;
+CREATE TRIGGER count_config_version BEFORE INSERT OR UPDATE ON cn_admin.service_configs
+  FOR EACH ROW EXECUTE FUNCTION cn_admin.count_config_version();
+
+CREATE FUNCTION cn_admin.note_config_change() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  was jsonb := '{}';
+  becomes jsonb := '{}';
+  of_service text;
+  of_version bigint;
+BEGIN
+  IF TG_OP <> 'INSERT' THEN
+    was := OLD.config;
+    of_service := OLD.service;
+    of_version := OLD.version + 1;
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
+    becomes := NEW.config;
+    of_service := NEW.service;
+    of_version := NEW.version;
+  END IF;
+  IF TG_OP = 'UPDATE' AND was = becomes THEN
+    RETURN NULL;
+  END IF;
+  INSERT INTO cn_admin.service_config_history (service, version, key, before, after, changed_by)
+  SELECT of_service, of_version, k.key, was -> k.key, becomes -> k.key, cn_admin.actor()
+    FROM (SELECT jsonb_object_keys(was) UNION SELECT jsonb_object_keys(becomes)) AS k (key)
+   WHERE was -> k.key IS DISTINCT FROM becomes -> k.key;
+  PERFORM pg_notify('cn_admin_config', format('%s:%s', of_service, of_version));
+  RETURN NULL;
+END $$;
+CREATE TRIGGER note_config_change AFTER INSERT OR UPDATE OR DELETE ON cn_admin.service_configs
+  FOR EACH ROW EXECUTE FUNCTION cn_admin.note_config_change();

@@ -1,0 +1,122 @@
+#include "app/config_service.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/service_configs.hpp"
+#include "base/log.hpp"
+
+namespace todoke::app {
+namespace {
+
+constexpr std::chrono::seconds kPollEvery(30);
+constexpr std::chrono::seconds kLookMax(10);
+
+// Live keys are never secrets.
+void tell_changed(const Config& before, const Config& now) {
+  for (const auto* spec : before.changed_in(now)) {
+    log::info("configuration", "setting changed",
+              {{"key", spec->name},
+               {"before", before.shown(spec->name)},
+               {"after", now.shown(spec->name)},
+               {"source", now.setting(spec->name).source}});
+  }
+}
+
+}  // namespace
+
+ConfigService::ConfigService(const Executor& executor, LiveConfig& live, pg::Pool& pool,
+                             pg::Listener& listener, HealthBoard& health, metrics::Registry& registry)
+    : live_(live),
+      pool_(pool),
+      listener_(listener),
+      health_(health),
+      version_(registry.gauges("todoke_config_version", "Version of the live configuration that was read.",
+                               {"service"})),
+      refused_(registry.gauge("todoke_config_refused",
+                              "Values of the live configuration that are refused; the last good ones hold.")),
+      wake_(executor) {
+  live_.on_change([last = live_.config()](const Config& now) mutable {
+    tell_changed(last, now);
+    last = now;
+  });
+}
+
+Task<void> ConfigService::start() {
+  // Before the first look: what changes meanwhile is seen by the next one.
+  subscription_ = listener_.subscribe("cn_admin_config", [this](const pg::Wake&) { wake_.set(); });
+  const auto deadline = Deadline::after(kLookMax);
+  auto lease = co_await pool_.acquire(deadline);
+  const auto seeded = co_await seed_service_configs(*lease, live_.config(), deadline);
+  if (!seeded.empty()) {
+    log::info("configuration", "live keys were seeded from the file",
+              {{"services", fmt::format("{}", fmt::join(seeded, ", "))}});
+  }
+  live_.set_rows(seen_ = co_await read_service_configs(*lease, deadline));
+}
+
+void ConfigService::stop() {
+  stop_asked_ = true;
+  wake_.set();
+}
+
+Task<void> ConfigService::run() {
+  report();
+  while (!stop_asked_) {
+    co_await wake_.wait_for(kPollEvery);
+    if (stop_asked_) break;
+    wake_.reset();
+    std::exception_ptr failure;
+    try {
+      co_await look();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure) {
+      log::warning("configuration", "the live configuration was not read; the last one holds",
+                   {{"error", describe(failure)}});
+    }
+  }
+  subscription_ = {};
+  health_.forget("configuration");
+}
+
+Task<void> ConfigService::look() {
+  const auto deadline = Deadline::after(kLookMax);
+  auto lease = co_await pool_.acquire(deadline);
+  auto rows = co_await read_service_configs(*lease, deadline);
+  if (rows == seen_) co_return;
+  seen_ = std::move(rows);
+  live_.set_rows(seen_);
+  report();
+}
+
+void ConfigService::report() {
+  for (const auto& row : seen_) version_.with({row.service}).set(static_cast<double>(row.version));
+  const auto& problems = live_.problems();
+  refused_.set(static_cast<double>(problems.size()));
+  const auto first = problems.empty() ? std::string() : problems.front();
+  const auto text = problems.size() < 2 ? first : fmt::format("{} (and {} more)", first, problems.size() - 1);
+  health_.report("configuration", false, {problems.empty() ? HealthState::up : HealthState::degraded, text});
+  if (problems != std::exchange(told_problems_, problems)) {
+    for (const auto& problem : problems) {
+      log::error("configuration", "a value of the database is refused; the last good one holds",
+                 {{"error", problem}});
+    }
+  }
+  tell_hidden();
+}
+
+void ConfigService::tell_hidden() {
+  auto hidden = live_.hidden();
+  if (hidden == told_hidden_) return;
+  for (const auto& line : hidden) {
+    log::warning("configuration",
+                 "a value has no effect (`todoke config set` and `unset` change the database)",
+                 {{"value", line}});
+  }
+  told_hidden_ = std::move(hidden);
+}
+
+}  // namespace todoke::app

@@ -1,0 +1,90 @@
+#include "app/service_configs.hpp"
+
+#include <map>
+#include <utility>
+
+#include "app/service_configs_sql.hpp"
+#include "base/json_writer.hpp"
+
+namespace todoke::app {
+namespace {
+
+// Ten times the keys that there are: what is beyond was not written by us.
+constexpr std::int32_t kLinesMax = 2'000;
+
+// By service, the values of its live keys that stand in the file.
+std::map<std::string, std::map<std::string, std::string>> seeds_of(const Config& config) {
+  std::map<std::string, std::map<std::string, std::string>> seeds;
+  for (const auto& [name, spec] : config.schema().keys()) {
+    if (!spec->live) continue;
+    auto& seed = seeds[std::string(service_of(name))];
+    const auto& setting = config.setting(name);
+    if (setting.layer == Layer::file) seed.emplace(name, format_value(*spec, setting.value));
+  }
+  return seeds;
+}
+
+}  // namespace
+
+Task<std::vector<std::string>> seed_service_configs(pg::Connection& connection, const Config& config,
+                                                    Deadline deadline) {
+  std::vector<std::string> services;
+  std::vector<std::string> objects;
+  for (const auto& [service, values] : seeds_of(config)) {
+    JsonWriter json;
+    json.begin_object();
+    for (const auto& [key, value] : values) json.member(key, value);
+    json.end_object();
+    services.push_back(service);
+    objects.push_back(std::move(json).text());
+  }
+  pg::Batch batch;
+  batch.add(sql::kActAs, {"seed"});
+  batch.add(sql::kSeedServiceConfigs, pg::Params(services, objects));
+  const auto results = co_await connection.run(std::move(batch), deadline);
+  std::vector<std::string> seeded;
+  for (const auto& row : results.back()) seeded.push_back(row.get<std::string>(0));
+  co_return seeded;
+}
+
+Task<std::vector<ConfigRow>> read_service_configs(pg::Connection& connection, Deadline deadline) {
+  const auto lines = co_await connection.query(sql::kReadServiceConfigs, {kLinesMax}, deadline);
+  std::vector<ConfigRow> rows;
+  for (const auto& line : lines) {
+    const auto service = line.get<std::string>("service");
+    if (rows.empty() || rows.back().service != service)
+      rows.push_back({service, line.get<std::int64_t>("version"), {}});
+    const auto key = line.get<std::optional<std::string>>("key");
+    const auto value = line.get<std::optional<std::string>>("value");
+    if (key && value) rows.back().values.emplace(*key, *value);
+  }
+  co_return rows;
+}
+
+Task<std::optional<std::int64_t>> change_service_config(pg::Connection& connection, ConfigChange change,
+                                                        Deadline deadline) {
+  pg::Batch batch;
+  batch.add(sql::kActAs, {change.actor});
+  batch.add(sql::kChangeServiceConfig, pg::Params(std::string(service_of(change.key)), change.key,
+                                                  change.value, change.expected_version));
+  const auto results = co_await connection.run(std::move(batch), deadline);
+  if (results.back().empty()) co_return std::nullopt;
+  co_return results.back().one().get<std::int64_t>(0);
+}
+
+Task<std::vector<ConfigHistoryLine>> service_config_history(pg::Connection& connection,
+                                                            std::optional<std::string> key, std::int32_t most,
+                                                            Deadline deadline) {
+  pg::Params params(key, most);
+  const auto rows = co_await connection.query(sql::kServiceConfigHistory, std::move(params), deadline);
+  std::vector<ConfigHistoryLine> lines;
+  for (const auto& row : rows) {
+    lines.push_back({row.get<std::string>("service"), row.get<std::int64_t>("version"),
+                     row.get<std::string>("key"), row.get<std::optional<std::string>>("before"),
+                     row.get<std::optional<std::string>>("after"), row.get<std::string>("changed_at"),
+                     row.get<std::string>("changed_by")});
+  }
+  co_return lines;
+}
+
+}  // namespace todoke::app

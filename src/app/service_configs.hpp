@@ -1,0 +1,48 @@
+// The database's layer of the configuration (cn_admin.service_configs) and its history. Versions, history and
+// NOTIFY are the work of triggers (migrations/0014), in the transaction of the change.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "base/live_config.hpp"
+#include "pg/connection.hpp"
+
+namespace todoke::app {
+
+// Makes a row for each service with live keys that has none yet, with what the file says of them. Gives the
+// services that were seeded.
+Task<std::vector<std::string>> seed_service_configs(pg::Connection& connection, const Config& config,
+                                                    Deadline deadline);
+
+// All rows; of a table with thousands of keys the first ones.
+Task<std::vector<ConfigRow>> read_service_configs(pg::Connection& connection, Deadline deadline);
+
+struct ConfigChange {
+  std::string key;
+  std::optional<std::string> value;   // nothing: the database says nothing about the key any more
+  std::int64_t expected_version = 0;  // of the key's service; 0: there is no row
+  std::string actor;
+};
+// The version that the change made; nothing when the service is at another version than expected.
+Task<std::optional<std::int64_t>> change_service_config(pg::Connection& connection, ConfigChange change,
+                                                        Deadline deadline);
+
+struct ConfigHistoryLine {
+  std::string service;
+  std::int64_t version = 0;
+  std::string key;
+  std::optional<std::string> before;  // nothing: the database said nothing
+  std::optional<std::string> after;
+  std::string changed_at;
+  std::string changed_by;
+};
+// Of one key or of all, the newest first.
+Task<std::vector<ConfigHistoryLine>> service_config_history(pg::Connection& connection,
+                                                            std::optional<std::string> key, std::int32_t most,
+                                                            Deadline deadline);
+
+}  // namespace todoke::app

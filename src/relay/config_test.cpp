@@ -1,0 +1,52 @@
+#include "relay/config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace todoke::relay {
+namespace {
+
+using testing::HasSubstr;
+using Flags = std::vector<std::pair<std::string, std::string>>;
+
+std::string refusal_of(const Flags& flags) {
+  Schema schema;
+  schema.add(config_keys(), check_config);
+  Config config(schema);
+  for (const auto& [key, value] : flags) config.set_flag(key, value);
+  const auto checked = config.check();
+  return checked ? std::string() : checked.error().message;
+}
+
+TEST(RelayConfig, DefaultsAreAllowed) {
+  EXPECT_EQ(refusal_of({}), "");
+}
+
+TEST(RelayConfig, ThePubkeyIsHex) {
+  EXPECT_EQ(refusal_of({{"relay.pubkey", std::string(64, 'a')}}), "");
+  EXPECT_THAT(refusal_of({{"relay.pubkey", "npub1xyz"}}),
+              HasSubstr("64 hex digits in lower case, not the npub"));
+  EXPECT_THAT(refusal_of({{"relay.pubkey", std::string(64, 'g')}}), HasSubstr("relay.pubkey can't be"));
+  EXPECT_THAT(refusal_of({{"relay.pubkey", std::string(63, 'a')}}), HasSubstr("relay.pubkey can't be"));
+}
+
+TEST(RelayConfig, ThePublicUrlIsAnAddress) {
+  for (const auto* url : {"wss://relay.example.org", "ws://relay.example.org:8080/x", "relay.example.org",
+                          "https://relay.example.org/", "wss://[::1]:7447"}) {
+    EXPECT_EQ(refusal_of({{"relay.public_url", url}}), "") << url;
+  }
+  for (const auto* url : {"ftp://relay.example.org", "wss://", "a relay"}) {
+    EXPECT_THAT(refusal_of({{"relay.public_url", url}}), HasSubstr("relay.public_url can't be")) << url;
+  }
+}
+
+TEST(RelayConfig, PairsThatContradictEachOtherAreRefused) {
+  EXPECT_THAT(refusal_of({{"relay.idle_timeout", "10s"}}), HasSubstr("relay.idle_timeout must be longer"));
+  EXPECT_THAT(refusal_of({{"relay.idle_timeout", "30s"}}), HasSubstr("relay.ping_interval"));
+  EXPECT_THAT(refusal_of({{"relay.send_queue_bytes_max", "64KiB"}}), HasSubstr("could never be sent"));
+  EXPECT_THAT(refusal_of({{"relay.limit_max", "100"}}), HasSubstr("relay.limit_default (500)"));
+  EXPECT_THAT(refusal_of({{"relay.queue_events_max", "64"}}), HasSubstr("relay.batch_events_max"));
+}
+
+}  // namespace
+}  // namespace todoke::relay
