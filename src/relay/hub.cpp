@@ -388,7 +388,7 @@ void Hub::start_count(Peer& peer) {
 void Hub::serve_count_line() {
   while (!count_line_.empty()) {
     auto& peer = *count_line_.front();
-    const bool is_late = clock_.steady() - peer.counts_in_line_since > options_.query_timeout;
+    const bool is_late = clock_.steady() - peer.counts_in_line_since > query_timeout_.load();
     if (!is_late && counts_ >= options_.counts_under_way_max) return;
     count_line_.pop_front();
     peer.counts_in_line = false;
