@@ -39,7 +39,7 @@ void texts(std::string_view text) {
   vector.add(text, Weight::title);
   vector.add(text, Weight::body);
   require(vector.tokens() <= kTokensMax);
-  vector.build();
+  require(!vector.build().bytes.empty());
 }
 
 // Quoted words without a quote or backslash in them; between them only what the room writes.
