@@ -2,10 +2,12 @@
 // on.
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -155,6 +157,8 @@ TEST_F(Restore, OfADumpIntoItsOwnDatabaseUnderRelaysThatStayUp) {
   SqlSession database(conninfo_of(folder.path()));
   write_many(database);
   const auto lost = publish(node, "not in the dump");
+  const auto lost_too = publish(node, "not in the dump either");
+  other_subscriber.wait_for(lost_too.id().hex());
   remember(database);
   const auto schemas = database.value(
       "SELECT string_agg(quote_ident(nspname), ', ') FROM pg_namespace "
@@ -173,14 +177,13 @@ TEST_F(Restore, OfADumpIntoItsOwnDatabaseUnderRelaysThatStayUp) {
   const auto at_other = publish_later(other, database);
   subscriber.wait_for(at_other.id().hex());
   other_subscriber.wait_for(at_other.id().hex());
-  // What the database has lost is no duplicate.
-  for (auto* const relay : {&other, &node}) {
+  // What the database has lost is no duplicate, for neither of them.
+  for (const auto& [relay, event_lost] : {std::pair(&node, &lost), std::pair(&other, &lost_too)}) {
     NostrClient client(relay->url());
-    wait_until("the lost event to be stored", [&] {
-      return client.publish(lost).accepted &&
-             database.value(fmt::format("SELECT count(*) FROM cn_relay.events WHERE event_id = '{}'",
-                                        lost.id().hex())) == "1";
-    });
+    EXPECT_TRUE(client.publish(*event_lost).accepted);
+    EXPECT_EQ(database.value(fmt::format("SELECT count(*) FROM cn_relay.events WHERE event_id = '{}'",
+                                         event_lost->id().hex())),
+              "1");
   }
   remember(database);
 }
@@ -241,8 +244,10 @@ class Standby {
                         "-o", "-c listen_addresses='' -c port=5432 -k " + folder_.string()}));
   }
   void stop() { run_well(as_server_user({pg_ctl_, "stop", "-w", "-m", "fast", "-D", cluster_.string()})); }
-  // Promotes it and keeps the first checkpoint after that from happening.
+  // Promotes it and keeps the first checkpoint after that from happening. Without the label of the backup
+  // that it was made of, only the timeline tells.
   void promote_without_checkpoint() {
+    fs::remove(cluster_ / "backup_label.old");
     SqlSession session(conninfo());
     stopped_checkpointer_ =
         std::stoi(session.value("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"));
@@ -264,6 +269,11 @@ TEST_F(Restore, ByAPromotedStandbyIsNoticedBeforeAnyCheckpoint) {
   std::optional<RelayProcess> primary(folder.path());
   std::optional<SqlSession> database(conninfo_of(folder.path()));
   const auto pg_ctl = database->value("SELECT setting FROM pg_config WHERE name = 'BINDIR'") + "/pg_ctl";
+  if (::geteuid() == 0) {  // the standby follows as the user that it runs as
+    std::ofstream(folder.path() / "postgres" / "pg_ident.conf", std::ios::app) << "todoke postgres todoke\n";
+    database->run("SELECT pg_reload_conf()");
+  }
+  fs::permissions(aside.path(), fs::perms::others_exec, fs::perm_options::add);
   const auto socket_folder = aside.path() / "socket";
   fs::create_directory(socket_folder);
   hand_over(socket_folder);
