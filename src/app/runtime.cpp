@@ -1,13 +1,13 @@
 #include "app/runtime.hpp"
 
 #include <exception>
-#include <sys/resource.h>
 #include <utility>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 
 #include "app/pools.hpp"
+#include "base/priority.hpp"
 
 namespace todoke::app {
 
@@ -33,8 +33,7 @@ std::vector<Executor> Runtime::connections() {
 
 void Runtime::run_beside(asio::io_context& loop, int nice) {
   threads_.emplace_back([&loop, nice] {
-    // On Linux this is the calling thread alone.
-    if (nice > 0) setpriority(PRIO_PROCESS, 0, nice);
+    if (nice > 0) yield_to_others(0, nice);
     const auto guard = asio::make_work_guard(loop);
     loop.run();
   });

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <sys/resource.h>
 #include <utility>
 
 #include <boost/asio/this_coro.hpp>
@@ -10,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/priority.hpp"
 #include "pg/error.hpp"
 #include "pg/pool_core.hpp"
 
@@ -23,11 +23,6 @@ using std::chrono::steady_clock;
 
 // A transaction that was left open holds locks; its rollback has little to wait for.
 constexpr std::chrono::seconds kRollbackMax(5);
-
-void yield_processor(int pid, int nice) {
-  if (setpriority(PRIO_PROCESS, static_cast<id_t>(pid), nice) == 0) return;
-  log::debug("pg", "the priority of a backend was not changed", {{"pid", pid}});
-}
 
 }  // namespace
 
@@ -91,8 +86,9 @@ struct PoolInside {
       try {
         auto connection = co_await Connection::connect(std::move(options), Deadline::after(limit));
         core->note_connected();
-        if (const int nice = core->options.backend_nice; nice > 0)
-          yield_processor(connection->backend_pid(), nice);
+        const int nice = core->options.backend_nice;
+        if (nice > 0 && !yield_to_others(connection->backend_pid(), nice))
+          log::debug("pg", "the priority of a backend was not changed", {{"pid", connection->backend_pid()}});
         co_return connection;
       } catch (const UserError&) {
         core->note_connect_failure("the connection string can't be understood");
