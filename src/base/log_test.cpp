@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/log_rate.hpp"
+
 namespace todoke::log {
 namespace {
 
@@ -78,6 +80,19 @@ TEST(Log, AFullQueueDropsCountsAndTells) {
   EXPECT_GT(dropped(), before);
   EXPECT_LT(lines.size(), 20'000U);
   EXPECT_THAT(lines, testing::Contains(HasSubstr("lines dropped")));
+}
+
+TEST(LogRate, LetsSoManyThroughInASecondAndCountsTheOthers) {
+  LogRate rate(2);
+  SteadyTime now{};
+  now += std::chrono::hours(1);
+  EXPECT_TRUE(rate.allows(now));
+  EXPECT_TRUE(rate.allows(now));
+  EXPECT_FALSE(rate.allows(now));
+  EXPECT_FALSE(rate.allows(now + std::chrono::milliseconds(999)));
+  EXPECT_TRUE(rate.allows(now + std::chrono::seconds(1)));
+  EXPECT_EQ(rate.take_left_out(), 2U);
+  EXPECT_EQ(rate.take_left_out(), 0U);
 }
 
 }  // namespace

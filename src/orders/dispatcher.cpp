@@ -113,9 +113,15 @@ class OrderWorker final : public Service {
     subscription_ = listener_.subscribe("orders_pending", [this](const pg::Wake&) { worker_.wake(); });
   }
   Task<void> run() override {
-    co_await worker_.run();
+    std::exception_ptr failure;
+    try {
+      co_await worker_.run();
+    } catch (...) {
+      failure = std::current_exception();
+    }
     subscription_ = {};
     port_.close();
+    if (failure) std::rethrow_exception(failure);
   }
   void stop() override { worker_.stop(); }
 

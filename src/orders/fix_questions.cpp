@@ -44,7 +44,7 @@ FixQuestions::FixQuestions(std::shared_ptr<FixLink> link, const FixQuestionsPart
       listener_(parts.listener),
       broker_timeout_(parts.broker_timeout),
       pace_(link_->options().questions_per_sec),
-      page_ended_(parts.executor),
+      lanes_(parts.executor, "fix questions", [this] { next_ = page_.size(); }),
       wake_(parts.executor),
       stop_asked_(parts.executor),
       found_(answers(parts.metrics).with({"found"})),
@@ -85,18 +85,9 @@ Task<bool> FixQuestions::look() {
     co_return false;
   }
   next_ = 0;
-  failure_ = nullptr;
-  under_way_ = std::min(kUnderWayMax, page_.size());
-  page_ended_.reset();
-  const auto lanes = under_way_;
-  for (std::size_t i = 0; i < lanes; ++i) {
-    spawn(executor_, answer_page(), [this](const std::exception_ptr& error) {
-      if (error) failure_ = error;
-      if (--under_way_ == 0) page_ended_.set();
-    });
-  }
-  co_await page_ended_.wait();
-  if (failure_) std::rethrow_exception(failure_);
+  const auto lanes = std::min(kUnderWayMax, page_.size());
+  for (std::size_t i = 0; i < lanes; ++i) lanes_.launch("lane", answer_page());
+  co_await lanes_.join();
   co_return true;
 }
 

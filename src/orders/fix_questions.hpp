@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/loops.hpp"
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "orders/fix_adapter.hpp"
@@ -101,10 +102,8 @@ class FixQuestions final : public Service {
 
   std::vector<Question> page_;
   std::size_t next_ = 0;
-  std::size_t under_way_ = 0;
-  std::exception_ptr failure_;
   std::size_t silent_ = 0;  // without an answer, in a row
-  Signal page_ended_;
+  Loops lanes_;             // of the page; when one dies the others end with the question that they have
   Signal wake_;
   Signal stop_asked_;
   pg::Listener::Subscription subscription_;

@@ -70,7 +70,11 @@ Runner::Runner(const Executor& executor, std::shared_ptr<Consumer> consumer, Run
       batch_rows_(options.rows_min),
       rebuild_backoff_(options.retry_first, options.retry_most),
       wake_(executor),
-      helpers_ended_(executor) {}
+      rebuild_ended_(executor),
+      lease_loop_(executor, service_name_, [this] {
+        held_epoch_ = 0;
+        wake_.set();
+      }) {}
 
 Runner::~Runner() = default;
 
@@ -132,9 +136,9 @@ Task<void> Runner::run() {
   }
   subscription_ = {};
   local_ = {};
-  while (helpers_ > 0) {
-    helpers_ended_.reset();
-    co_await helpers_ended_.wait();
+  while (rebuilding_) {
+    rebuild_ended_.reset();
+    co_await rebuild_ended_.wait();
   }
 }
 
@@ -153,15 +157,7 @@ Task<void> Runner::hold_and_follow() {
   log::info("consumer", "following the log",
             {{"consumer", consumer_->name()}, {"epoch", held->epoch}, {"seq", held->last.value}});
   held_epoch_ = held->epoch;
-  ++helpers_;
-  spawn(executor_, keep_lease(*held), [this](const std::exception_ptr& failure) {
-    if (failure) {
-      log::error("consumer", "the lease is no longer renewed",
-                 {{"consumer", consumer_->name()}, {"error", describe(failure)}});
-    }
-    --helpers_;
-    helpers_ended_.set();
-  });
+  lease_loop_.launch("lease", keep_lease(*held));
   std::exception_ptr failure;
   try {
     while (!stop_asked_ && held_epoch_ == held->epoch) {
@@ -176,6 +172,7 @@ Task<void> Runner::hold_and_follow() {
     failure = std::current_exception();
   }
   held_epoch_ = 0;
+  co_await lease_loop_.join();
   if (failure) std::rethrow_exception(failure);
   co_await give_back(*held);
 }

@@ -20,6 +20,7 @@
 
 #include "base/backoff.hpp"
 #include "base/hash_table.hpp"
+#include "base/loops.hpp"
 #include "base/service.hpp"
 #include "outbox/consumer.hpp"
 #include "outbox/log_signal.hpp"
@@ -120,8 +121,8 @@ class Runner final : public Service {
   Backoff rebuild_backoff_;
   SteadyTime rebuild_again_at_{};
   Signal wake_;
-  Signal helpers_ended_;  // keep_lease and rebuild
-  int helpers_ = 0;
+  Signal rebuild_ended_;
+  Loops lease_loop_;  // when it dies nothing more is applied under that lease
   bool stop_asked_ = false;
   pg::Listener::Subscription subscription_;
   LogSignal::Subscription local_;

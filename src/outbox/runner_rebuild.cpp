@@ -14,7 +14,6 @@ constexpr std::chrono::seconds kSmallWorkMax(10);
 
 void Runner::start_rebuild(Held held) {
   rebuilding_ = true;
-  ++helpers_;
   spawn(executor_, rebuild(held), [this](const std::exception_ptr& failure) {
     if (failure) {
       log::error("consumer", "the rebuild failed, it will be tried again",
@@ -24,8 +23,7 @@ void Runner::start_rebuild(Held held) {
       rebuild_backoff_.reset();
     }
     rebuilding_ = false;
-    --helpers_;
-    helpers_ended_.set();
+    rebuild_ended_.set();
   });
 }
 

@@ -1,6 +1,7 @@
 #include "queue/worker.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/log.hpp"
@@ -34,6 +35,18 @@ int level(Breaker::State state) {
   return 0;
 }
 
+// Whether a loop returns or dies.
+class AtEnd {
+ public:
+  explicit AtEnd(std::function<void()> what) : what_(std::move(what)) {}
+  ~AtEnd() { what_(); }
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+
+ private:
+  std::function<void()> what_;
+};
+
 }  // namespace
 
 class Worker::JobHold final : public Hold {
@@ -64,7 +77,7 @@ Worker::Worker(Executor executor, WorkerOptions options, Port& port, Handler& ha
       settle_wake_(executor_),
       heartbeat_wake_(executor_),
       house_wake_(executor_),
-      ended_(executor_) {}
+      loops_(executor_, options_.name, [this] { wind_down(); }) {}
 
 Worker::~Worker() = default;
 
@@ -73,10 +86,14 @@ Task<void> Worker::start() {
 }
 
 void Worker::stop() {
+  stop_asked_ = true;
+  wind_down();
+}
+
+void Worker::wind_down() {
   stopping_ = true;
-  for (auto* signal : {&wake_, &lanes_wake_, &settle_wake_, &heartbeat_wake_, &house_wake_, &ended_}) {
-    signal->set();
-  }
+  give_back_buffer();
+  for (auto* signal : {&wake_, &lanes_wake_, &settle_wake_, &heartbeat_wake_, &house_wake_}) signal->set();
 }
 
 void Worker::set_concurrency(std::size_t concurrency) {
@@ -90,46 +107,50 @@ void Worker::set_lease(std::chrono::milliseconds lease) {
   heartbeat_wake_.set();
 }
 
-void Worker::launch(Task<void> loop) {
-  ++loops_;
-  spawn(executor_, std::move(loop), [this](const std::exception_ptr& failure) {
-    if (failure) log::error("worker", "a loop of the worker died", {{"error", describe(failure)}});
-    --loops_;
-    ended_.set();
-  });
-}
-
 void Worker::launch_lanes() {
   if (stopping_) return;
   if (lanes_.size() < options_.concurrency) lanes_.resize(options_.concurrency);
   for (std::size_t index = 0; index < options_.concurrency; ++index) {
     if (lanes_[index]) continue;
     lanes_[index] = true;
-    launch(lane(index));
+    loops_.launch("lane", lane(index));
   }
 }
 
 Task<void> Worker::run() {
+  stopping_ = stop_asked_;
+  claiming_ended_ = false;
+  draining_ended_ = false;
   set_concurrency(options_.concurrency);
-  launch(claim_loop());
-  launch(settle_loop());
-  launch(house_loop());
+  loops_.launch("claim", claim_loop());
+  loops_.launch("settle", settle_loop());
+  loops_.launch("house", house_loop());
   // Rows are kept until the last one is settled: this loop ends after the others.
   constexpr std::size_t kKeepingLoops = 1;
-  launch(heartbeat_loop());
-  while (loops_ > kKeepingLoops || !stopping_) {
-    ended_.reset();
-    co_await ended_.wait();
-  }
+  loops_.launch("heartbeat", heartbeat_loop());
+  co_await loops_.wait(kKeepingLoops);
   draining_ended_ = true;
   heartbeat_wake_.set();
-  while (loops_ > 0) {
-    ended_.reset();
-    co_await ended_.wait();
-  }
+  co_await loops_.wait();
+  if (loops_.has_failed()) leave_to_leases();
+  co_await loops_.join();
+}
+
+// Remembered as dropped: what was begun must not be given back as if it had never been claimed.
+void Worker::leave_to_leases() {
+  for (const auto& ticket : tickets()) drop(ticket);
+  buffer_.clear();
+  unsettled_.clear();
+  deferred_.clear();
+  undecided_.clear();
+  claim_failed_ = true;
 }
 
 Task<void> Worker::claim_loop() {
+  const AtEnd ended([this] {
+    claiming_ended_ = true;
+    settle_wake_.set();
+  });
   Backoff backoff(kRetryFirst, kRetryMost);
   bool is_woken = true;
   while (!stopping_) {
@@ -168,8 +189,6 @@ Task<void> Worker::claim_loop() {
                    {{"error", describe(failure)}});
     }
   }
-  claiming_ended_ = true;
-  settle_wake_.set();
 }
 
 Task<void> Worker::give_back_unknown() {
@@ -257,6 +276,7 @@ bool Worker::can_start() {
 }
 
 Task<void> Worker::lane(std::size_t index) {
+  const AtEnd ended([this, index] { lanes_[index] = false; });
   while (!stopping_ && index < options_.concurrency) {
     if (!can_start()) {
       lanes_wake_.reset();
@@ -268,7 +288,6 @@ Task<void> Worker::lane(std::size_t index) {
     if (has_more_ && buffer_.size() * 2 <= options_.batch) wake_.set();
     co_await process(std::move(job));
   }
-  lanes_[index] = false;
 }
 
 Task<void> Worker::process(JobPtr job) {

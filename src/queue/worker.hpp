@@ -8,6 +8,9 @@
 // a row that somebody else has locked waits alone. At stop() rows that were not begun are given back, and
 // what is under way is finished and settled.
 //
+// Fail-stop: when a loop dies all of them end, as at stop(), and run() throws. Rows that could not be settled
+// by then are left to their leases, in doubt for whoever takes them over. run() may be called again.
+//
 // Bounded: rows claimed ahead (batch), rows taken over (kTakenMost), rows not yet settled (kUnsettledMax:
 // beyond it nothing is claimed), rows in one settling (kSettleMost; those that were locked, all
 // of them), rows dropped (kDroppedMax).
@@ -25,6 +28,7 @@
 #include "base/backoff.hpp"
 #include "base/clock.hpp"
 #include "base/hash_table.hpp"
+#include "base/loops.hpp"
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "queue/lease_clock.hpp"
@@ -78,7 +82,7 @@ class Worker final : public Service {
   // There may be rows. On the worker's executor.
   void wake() { wake_.set(); }
 
-  // While it runs, on its executor.
+  // On its executor, whether it runs or not.
   void set_concurrency(std::size_t concurrency);
   void set_lease(std::chrono::milliseconds lease);
 
@@ -93,8 +97,9 @@ class Worker final : public Service {
   };
   class JobHold;
 
-  void launch(Task<void> loop);
   void launch_lanes();
+  void wind_down();
+  void leave_to_leases();
   Task<void> claim_loop();
   Task<bool> take_over_some();
   Task<bool> claim_some(bool is_time);
@@ -162,7 +167,8 @@ class Worker final : public Service {
   bool claim_failed_ = false;                // rows may be ours of which we know nothing
   bool has_more_ = true;                     // the last claim got all that it asked for
   std::chrono::milliseconds claim_rest_{0};  // what a slow claim leaves to others before the next
-  bool stopping_ = false;
+  bool stop_asked_ = false;
+  bool stopping_ = true;  // it does not run, or was asked to stop, or a loop has died
   bool claiming_ended_ = false;
   bool draining_ended_ = false;
 
@@ -171,8 +177,7 @@ class Worker final : public Service {
   Signal settle_wake_;
   Signal heartbeat_wake_;
   Signal house_wake_;
-  Signal ended_;  // a loop or a lane
-  std::size_t loops_ = 0;
+  Loops loops_;
 };
 
 }  // namespace todoke::queue

@@ -24,8 +24,10 @@ constexpr int kBeatsInLease = 12;
 
 bool Worker::is_drained() const {
   const bool no_lanes = std::none_of(lanes_.begin(), lanes_.end(), [](bool there) { return there; });
-  return claiming_ended_ && no_lanes && in_flight_ == 0 && buffer_.empty() && undecided_.empty() &&
-         unsettled_.empty() && deferred_.empty() && refunds_.empty();
+  if (!claiming_ended_ || !no_lanes || in_flight_ > 0 || !unsettled_.empty()) return false;
+  // Rows that nobody will begin, or that somebody has locked, don't keep a worker that has to start anew.
+  return loops_.has_failed() ||
+         (buffer_.empty() && undecided_.empty() && deferred_.empty() && refunds_.empty());
 }
 
 bool Worker::has_to_settle() const {

@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.hpp"
+
 namespace todoke::queue {
 namespace {
 
@@ -31,6 +33,7 @@ class FakePort : public Port {
     ++claims;
     if (claim_gate != nullptr) co_await claim_gate->wait();
     auto jobs = take(pending, most);
+    if (on_claimed && !jobs.empty()) on_claimed();
     if (jobs.empty() || !std::exchange(lose_claim, false)) co_return jobs;
     for (const auto& job : jobs) lost_claims.push_back(job->ticket.id.value);
     throw std::runtime_error("the answer was lost");
@@ -49,6 +52,7 @@ class FakePort : public Port {
     co_return jobs;
   }
   Task<LetGo> settle(const Jobs& jobs) override {
+    if (on_settle) on_settle();
     if (settle_failures > 0) {
       --settle_failures;
       throw std::runtime_error("the database is away");
@@ -97,6 +101,8 @@ class FakePort : public Port {
   std::vector<std::int64_t> lost_claims;
   std::vector<std::int64_t> held_then;
   int settle_failures = 0;
+  std::function<void()> on_settle;
+  std::function<void()> on_claimed;
   int claims = 0;
   int beats = 0;
   int archived = 0;
@@ -153,15 +159,30 @@ class FakeHandler : public Handler {
   int most_at_once = 0;
 };
 
+// Fails once where the worker does not expect it: at the call with that number from now on.
+class FragileClock : public Clock {
+ public:
+  [[nodiscard]] SystemTime now() const override { return std::chrono::system_clock::now(); }
+  [[nodiscard]] SteadyTime steady() const override {
+    if (breaks_at > 0 && --breaks_at == 0) throw std::runtime_error("the clock broke");
+    return std::chrono::steady_clock::now();
+  }
+  mutable int breaks_at = 0;
+};
+
 class WorkerTest : public testing::Test {
  protected:
   void begin(WorkerOptions options = {}) {
     if (options.poll_every == WorkerOptions().poll_every) options.poll_every = 5ms;
     options.breaker.pause_first = 50ms;
     worker.emplace(io.get_executor(), options, port, handler, clock, metrics);
+    run();
+  }
+  void run() {
+    has_ended = false;
     asio::co_spawn(io, worker->run(), [this](const std::exception_ptr& failure) {
       has_ended = true;
-      EXPECT_FALSE(failure);
+      EXPECT_EQ(failure ? describe(failure) : "", std::exchange(expected_death, ""));
     });
   }
   // Runs until the condition holds.
@@ -179,7 +200,7 @@ class WorkerTest : public testing::Test {
   }
 
   asio::io_context io;
-  SystemClock clock;
+  FragileClock clock;
   metrics::Registry registry;
   WorkerMetrics metrics{
       registry.counter("claimed_total", "Claims."),       registry.counter("lapsed_total", "Lapses."),
@@ -189,6 +210,7 @@ class WorkerTest : public testing::Test {
   FakeHandler handler{io.get_executor()};
   std::optional<Worker> worker;
   bool has_ended = false;
+  std::string expected_death;  // what run() throws; empty: it returns
 };
 
 TEST_F(WorkerTest, EveryClaimedJobIsHandledAndSettledOnce) {
@@ -450,6 +472,45 @@ TEST_F(WorkerTest, AnOutageStopsClaimingAndCostsNobodyAnAttempt) {
 TEST_F(WorkerTest, FinishedRowsAreArchivedWhileItRuns) {
   begin({.archive_every = 5ms});
   EXPECT_TRUE(await([this] { return port.archived >= 3; }));
+}
+
+TEST_F(WorkerTest, WhenTheSettlingLoopDiesTheWorkerEndsAndItsRowsAreLeftToTheirLeases) {
+  port.pending = {1};
+  port.locked = {1};
+  // First it is asked how long the settling took, then when the locked row is to be tried again.
+  port.on_settle = [this] { clock.breaks_at = 2; };
+  expected_death = "the clock broke";
+  begin({.lease = 300ms});
+  ASSERT_TRUE(await([this] { return has_ended; }));
+  EXPECT_EQ(worker->held(), 0U);
+
+  // As the supervisor does.
+  port.on_settle = {};
+  port.locked = {};
+  port.pending = {2};
+  run();
+  ASSERT_TRUE(await([this] { return !port.settled.empty(); }));
+  EXPECT_THAT(port.settled, ElementsAre(2));
+  // It was begun: it must not be given back as if it had never been claimed.
+  EXPECT_THAT(port.held_then, testing::Contains(1));
+  EXPECT_THAT(port.given_back, IsEmpty());
+}
+
+TEST_F(WorkerTest, WhenALaneDiesWhatWasSentIsSettledAndWhatWasNotBegunIsGivenBack) {
+  port.pending = {1};
+  handler.go_on.reset();
+  begin({.concurrency = 2});
+  ASSERT_TRUE(await([this] { return handler.begun.size() == 1; }));
+  // First it is asked how long the claim took, then the free lane asks whether it may begin.
+  port.on_claimed = [this] { clock.breaks_at = 2; };
+  expected_death = "the clock broke";
+  port.pending = {2};
+  ASSERT_TRUE(await([this] { return port.given_back.contains(2); }));
+  EXPECT_FALSE(has_ended);
+  handler.go_on.set();
+  ASSERT_TRUE(await([this] { return has_ended; }));
+  EXPECT_THAT(port.settled, ElementsAre(1));
+  EXPECT_THAT(handler.begun, ElementsAre(1));
 }
 
 }  // namespace

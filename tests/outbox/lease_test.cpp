@@ -1,6 +1,7 @@
 // One instance at a time for a name, and what happens when it falls silent.
 #include <atomic>
 #include <future>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -195,6 +196,33 @@ TEST_F(LeaseTest, AConsumerThatIgnoresItsDeadlineLosesTheNameToAnotherInstance) 
   one.stop();
   never.reset();
   EXPECT_EQ(effects("a"), numbers(1, 9));
+}
+
+// Fails once when it is told to.
+class FragileClock : public Clock {
+ public:
+  [[nodiscard]] SystemTime now() const override { return std::chrono::system_clock::now(); }
+  [[nodiscard]] SteadyTime steady() const override {
+    if (breaks.exchange(false)) throw std::runtime_error("the clock broke");
+    return std::chrono::steady_clock::now();
+  }
+  mutable std::atomic<bool> breaks{false};
+};
+
+TEST_F(LeaseTest, WhenTheLoopThatRenewsTheLeaseDiesTheInstanceTakesItAnew) {
+  append(1);
+  FragileClock clock;
+  auto idle = options("one");
+  idle.clock = &clock;
+  // Nobody but the loop that renews looks at the clock then.
+  idle.runner.poll_every = 1h;
+  Instance one(*db, first, idle);
+  await_end("a");
+  clock.breaks = true;
+  await_true("SELECT epoch = 2 FROM cn_relay.consumer_offsets WHERE consumer = 'a'");
+  append(2);
+  await_end("a");
+  EXPECT_EQ(effects("a"), numbers(1, 3));
 }
 
 }  // namespace
