@@ -10,7 +10,8 @@ class SocketTransport : public Transport {
   // Bytes that may have reached the peer. 0 after a failed write: the peer has seen nothing of it.
   [[nodiscard]] virtual std::uint64_t bytes_sent() const = 0;
   // Whether an idle connection can't be used again: the peer has closed it or has sent what nobody asked for.
-  [[nodiscard]] virtual bool stale() const = 0;
+  // Not while something is read or written.
+  [[nodiscard]] virtual bool stale() = 0;
 };
 
 }  // namespace todoke::net

@@ -67,10 +67,10 @@ class PlainTransport final : public SocketTransport {
   [[nodiscard]] Executor executor() const override { return executor_of(socket_); }
   [[nodiscard]] std::uint64_t bytes_sent() const override { return bytes_sent_; }
 
-  [[nodiscard]] bool stale() const override {
+  [[nodiscard]] bool stale() override {
     if (!socket_.is_open()) return true;
     char byte = 0;
-    const auto n = ::recv(const_cast<Socket&>(socket_).native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    const auto n = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
   }
 

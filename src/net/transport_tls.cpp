@@ -127,13 +127,16 @@ class TlsStream final : public TlsTransport {
   }
   [[nodiscard]] std::uint64_t bytes_sent() const override { return bytes_sent_; }
 
-  // Unread bytes are no sign of a bad connection here: TLS 1.3 sends session tickets at any time.
-  [[nodiscard]] bool stale() const override {
-    const auto& socket = stream_.next_layer();
-    if (!socket.is_open()) return true;
+  // Reads what has come, as far as it is there: TLS 1.3 sends session tickets at any time, and a close-notify
+  // looks like them until it is decrypted.
+  [[nodiscard]] bool stale() override {
+    if (!stream_.next_layer().is_open()) return true;
+    error_code error;
+    stream_.next_layer().non_blocking(true, error);
+    if (error) return true;
     char byte = 0;
-    const auto n = ::recv(const_cast<Socket&>(socket).native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+    stream_.read_some(asio::buffer(&byte, 1), error);
+    return error != asio::error::would_block;
   }
 
  private:

@@ -1,6 +1,11 @@
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <mutex>
+#include <netinet/in.h>
+#include <stdexcept>
+#include <sys/socket.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,6 +14,7 @@
 #include "certificate.hpp"
 #include "handlers.hpp"
 #include "net/client.hpp"
+#include "net/transport_tls.hpp"
 #include "rig.hpp"
 
 namespace todoke::net::test {
@@ -194,6 +200,101 @@ TEST_F(HttpTls, AddressInUseIsAnErrorForThePersonAtTheTerminal) {
   config.listen = rig.server().address();
   HttpServer second(config, rig.loop().executor(), {rig.worker()}, rig.registry);
   EXPECT_THROW(rig.loop().run(second.start()), UserError);
+}
+
+// A server that answers, and then says that it closes, with a close-notify and no FIN as long as nobody
+// answers that.
+class ClosingPeer {
+ public:
+  ClosingPeer(const TestCertificate& certificate, Loop& loop) : loop_(loop) {
+    tls_ = make_server_tls(certificate.cert(), certificate.key()).value();
+    listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+        ::listen(listener_.get(), 16) != 0) {
+      throw std::runtime_error("can't listen");
+    }
+  }
+  [[nodiscard]] std::string url() const {
+    return fmt::format("https://127.0.0.1:{}/", local_address(listener_.get()).port());
+  }
+  // Waits for a connection and answers one request on it.
+  std::future<void> answer_next() {
+    return std::async(std::launch::async, [this] { answer(); });
+  }
+  // Begins to close the connection: when it returns, the close-notify is at the other side.
+  void begin_to_close() {
+    closing_ = std::move(transport_);
+    closed_ = loop_.start(closing_->finish());
+    loop_.call([] {});
+  }
+  // Lets go of everything.
+  void end() {
+    loop_.call([this] {
+      transport_->close();
+      closing_->close();
+    });
+    closed_.wait();
+  }
+
+ private:
+  void answer() {
+    UniqueFd accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    loop_.call([&] {
+      transport_ = make_tls_server_transport(loop_.executor(), std::move(accepted), "127.0.0.1", tls_);
+    });
+    loop_.run(serve());
+  }
+  Task<void> serve() {
+    co_await transport_->handshake();
+    std::string seen;
+    std::array<char, 4096> buffer{};
+    while (seen.find("\r\n\r\n") == std::string::npos) {
+      const auto n = co_await transport_->read_some(buffer);
+      if (n == 0) co_return;
+      seen.append(buffer.data(), n);
+    }
+    const std::array<std::string_view, 1> answer{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"};
+    co_await transport_->write(answer);
+  }
+
+  Loop& loop_;
+  TlsContextPtr tls_;
+  UniqueFd listener_;
+  std::shared_ptr<TlsTransport> transport_;
+  std::shared_ptr<TlsTransport> closing_;
+  std::future<void> closed_;
+};
+
+TEST_F(HttpTls, ConnectionThatThePeerIsClosingCarriesNoRequest) {
+  rig.start();
+  Loop peers_loop;
+  ClosingPeer peer(certificate, peers_loop);
+  ClientOptions options;
+  options.ca_file = certificate.cert();
+  auto client = std::make_unique<HttpClient>(rig.loop().executor(), options);
+  const auto ask_peer = [&](std::string method) {
+    ClientRequest request;
+    request.method = std::move(method);
+    request.url = parse_url(peer.url()).value();
+    Response response;
+    rig.loop().run([](HttpClient& by, ClientRequest what, Response& into) -> Task<void> {
+      into = co_await by.send(std::move(what), Deadline::after(kPatience));
+    }(*client, std::move(request), response));
+    return response.status;
+  };
+  auto answered = peer.answer_next();
+  EXPECT_EQ(ask_peer("GET"), 200);
+  answered.get();
+  rig.loop().call([&] { EXPECT_EQ(client->idle_connections(), 1U); });
+  peer.begin_to_close();
+  answered = peer.answer_next();
+  EXPECT_EQ(ask_peer("POST"), 200);
+  answered.get();
+  peer.end();
+  rig.loop().call([&] { client.reset(); });
 }
 
 }  // namespace
