@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.hpp"
+#include "base/log.hpp"
 #include "nostr/sha256.hpp"
 
 namespace todoke::orders {
@@ -26,6 +27,10 @@ bool is_hash(std::string_view text) {
   return text.size() == kHashDigits && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
          });
+}
+
+bool is_hex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
 }
 
 bool is_scheme(std::string_view text) {
@@ -50,6 +55,10 @@ Expected<Tokens> Tokens::parse(std::string_view text) {
     if (!more.empty()) return refuse(fmt::format("line {}: more than a name and a hash", number));
     if (!second.empty() && !is_hash(second)) {
       return refuse(fmt::format("line {}: the hash of a token is 64 lower-case hex digits", number));
+    }
+    // Taken for a token it would let in whoever has read the hash, and nobody else.
+    if (second.empty() && is_hex(first) && first.size() == kHashDigits) {
+      return refuse(fmt::format("line {}: a hash without the name of its client", number));
     }
     if (second.empty() && first.size() < kTokenBytesMin) {
       return refuse(fmt::format("line {}: a token has at least {} characters", number, kTokenBytesMin));
@@ -78,7 +87,9 @@ Expected<void> Clients::load() {
   if (text.size() > kFileBytesMax) return refuse(fmt::format("orders.tokens_file {} is too large", path_));
   auto tokens = Tokens::parse(text);
   if (!tokens) return refuse(fmt::format("orders.tokens_file {}: {}", path_, tokens.error().message));
-  if (tokens->size() == 0) return refuse(fmt::format("orders.tokens_file {} has no token", path_));
+  if (tokens->size() == 0) {
+    log::warning("orders", "the tokens file has no token: nobody may post", {{"file", path_}});
+  }
   const std::lock_guard lock(mutex_);
   tokens_ = std::make_shared<const Tokens>(std::move(*tokens));
   return {};

@@ -2,9 +2,11 @@
 // on each line, and are kept as hashes in memory:
 //
 //   # a comment
-//   desk-7 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08     a name and the SHA-256 of its
-//   token correct-horse-battery-staple                                                a token; its name is
-//   made of its hash
+//   desk-7 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+//   correct-horse-battery-staple
+//
+// A line is a name and the SHA-256 of its token, or a token alone, whose name is made of its hash. A file
+// without a token means nobody. A hash alone is refused.
 //
 // Thread-safe.
 #pragma once
@@ -36,7 +38,7 @@ class Clients {
   // An empty path: no tokens are asked for.
   explicit Clients(std::string tokens_file) : path_(std::move(tokens_file)) {}
 
-  // Reads the file (again). What can't be read leaves the tokens in use.
+  // Reads the file (again). A file that can't be read, or has a wrong line, leaves the tokens in use.
   Expected<void> load();
 
   // `authorization` is the header. Nothing: the client must show a token that is known.

@@ -1,5 +1,10 @@
 #include "orders/clients.hpp"
 
+#include <cctype>
+#include <cstdio>
+#include <fstream>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 namespace todoke::orders {
@@ -32,10 +37,31 @@ TEST(Tokens, SaysWhichLineIsWrong) {
   EXPECT_EQ(refusal("a " + std::string(kHash) + "\nb " + std::string(kHash)), "line 2: a token twice");
 }
 
+TEST(Tokens, AHashWithoutANameIsNoToken) {
+  EXPECT_EQ(refusal(std::string(kHash) + "\n"), "line 1: a hash without the name of its client");
+  std::string upper(kHash);
+  for (auto& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  EXPECT_EQ(refusal(upper + "\n"), "line 1: a hash without the name of its client");
+  EXPECT_EQ(refusal(std::string(kHash) + "0\n"), "taken");
+}
+
 TEST(Clients, AreKnownByAddressWithoutTokens) {
   Clients clients("");
   EXPECT_TRUE(clients.load());
   EXPECT_EQ(clients.who("", "192.0.2.1"), "192.0.2.1");
+}
+
+TEST(Clients, AnEmptiedFileMeansNobody) {
+  const auto path = testing::TempDir() + "tokens-" + std::to_string(getpid());
+  std::ofstream(path) << "correct-horse-battery\n";
+  Clients clients(path);
+  ASSERT_TRUE(clients.load());
+  EXPECT_TRUE(clients.who("Bearer correct-horse-battery", "192.0.2.1"));
+  std::ofstream(path) << "# nobody for now\n";
+  EXPECT_TRUE(clients.load());
+  EXPECT_FALSE(clients.who("Bearer correct-horse-battery", "192.0.2.1"));
+  EXPECT_FALSE(clients.who("", "192.0.2.1"));
+  std::remove(path.c_str());
 }
 
 TEST(Clients, AreUnknownWhileTheFileCantBeRead) {

@@ -100,6 +100,12 @@ TEST_F(OrdersTest, TokensAreReadAgainOnSighup) {
              [&] { return post(url, "token-key-1", "1", "second-token-of-the-desk").status == 200; });
   EXPECT_EQ(post(url, "token-key-1", "1", "first-token-of-the-desk").status, 401);
   await_status("token-key-1", "succeeded");
+  // Emptied: nobody.
+  std::ofstream(path) << "";
+  node_->process().kill(SIGHUP);
+  wait_until("the token to be taken back",
+             [&] { return post(url, "token-key-1", "1", "second-token-of-the-desk").status == 401; });
+  EXPECT_EQ(post(url, "token-key-1").status, 401);
 }
 
 TEST_F(OrdersTest, AWaitingRequestDoesNotHoldUpTheEndOfANode) {
