@@ -29,13 +29,20 @@ UPDATE orders.fix_sessions
 SET owner = NULL, leased_until = NULL, next_out = $3, next_in = $4, updated_at = now()
 WHERE session = $1 AND epoch = $2;
 
--- Reports of an order that had the same key before, and is forgotten by the ledger.
+-- Reports of an order that had the same key before, and is forgotten by the ledger, go to the archive.
 -- name: fix_forget_former
-DELETE FROM orders.fix_reports r
-USING unnest($3::text[], $4::bigint[]) AS t (cl_ord_id, outbox_id), orders.fix_orders f
-WHERE EXISTS (SELECT FROM orders.fix_sessions s WHERE s.session = $1 AND s.epoch = $2)
-  AND f.session = $1 AND f.cl_ord_id = t.cl_ord_id AND f.outbox_id <> t.outbox_id
-  AND r.session = $1 AND r.cl_ord_id = t.cl_ord_id;
+WITH gone AS (
+  DELETE FROM orders.fix_reports r
+  USING unnest($3::text[], $4::bigint[]) AS t (cl_ord_id, outbox_id), orders.fix_orders f
+  WHERE EXISTS (SELECT FROM orders.fix_sessions s WHERE s.session = $1 AND s.epoch = $2)
+    AND f.session = $1 AND f.cl_ord_id = t.cl_ord_id AND f.outbox_id <> t.outbox_id
+    AND r.session = $1 AND r.cl_ord_id = t.cl_ord_id
+  RETURNING f.outbox_id, r.*)
+INSERT INTO orders.fix_reports_archive (outbox_id, session, cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status, ord_rej_reason, last_qty,
+  last_px, cum_qty, avg_px, transact_time, text, received_at)
+SELECT g.outbox_id, g.session, g.cl_ord_id, g.exec_id, g.order_id, g.exec_type, g.exec_ref_id, g.ord_status, g.ord_rej_reason, g.last_qty,
+  g.last_px, g.cum_qty, g.avg_px, g.transact_time, g.text, g.received_at
+FROM gone g;
 
 -- name: fix_put_orders
 INSERT INTO orders.fix_orders AS f (session, cl_ord_id, outbox_id, idempotency_key)
@@ -102,7 +109,8 @@ SELECT l.status, l.response_payload_json::text AS payload FROM orders.idempo_led
 WHERE l.idempotency_key = $1 FOR UPDATE NOWAIT;
 
 -- name: fix_write_ledger
-UPDATE orders.idempo_ledger SET response_payload_json = $2::text::json, result_digest = $3, last_seen_at = now()
+UPDATE orders.idempo_ledger SET response_payload_json = $2::text::json, result_digest = $3, last_seen_at = now(),
+  expires_at = now() + interval '48 hours'
 WHERE idempotency_key = $1 AND status = 'succeeded';
 
 -- Makes an order due at once: it is looked up then, and its reports settle it.
@@ -122,17 +130,37 @@ SELECT pg_notify('orders_pending', '') FROM woken;
 UPDATE orders.fix_orders SET reports_applied = $4
 WHERE session = $1 AND cl_ord_id = $2 AND outbox_id = $3 AND reports_applied < $4;
 
--- Orders that nothing came for in $1 seconds, and reports as old that have no order any more; $2 of each.
+-- Orders that nothing came for in $1 seconds and that the broker works on no more; their reports go to the archive. At most
+-- $2 orders.
 -- name: fix_forget_orders
-DELETE FROM orders.fix_orders f
-USING (SELECT session, cl_ord_id FROM orders.fix_orders WHERE touched_at < now() - make_interval(secs => $1)
-       ORDER BY touched_at LIMIT $2) old
-WHERE f.session = old.session AND f.cl_ord_id = old.cl_ord_id;
+WITH old AS MATERIALIZED (
+  SELECT f.session, f.cl_ord_id, f.outbox_id FROM orders.fix_orders f
+  WHERE f.touched_at < now() - make_interval(secs => $1)
+    AND NOT EXISTS (SELECT FROM orders.idempo_ledger l WHERE l.idempotency_key = f.idempotency_key AND orders.is_working(l))
+  ORDER BY f.touched_at LIMIT $2),
+forgotten AS (
+  DELETE FROM orders.fix_orders f USING old o WHERE f.session = o.session AND f.cl_ord_id = o.cl_ord_id),
+gone AS (
+  DELETE FROM orders.fix_reports r USING old o WHERE r.session = o.session AND r.cl_ord_id = o.cl_ord_id
+  RETURNING o.outbox_id, r.*)
+INSERT INTO orders.fix_reports_archive (outbox_id, session, cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status, ord_rej_reason, last_qty,
+  last_px, cum_qty, avg_px, transact_time, text, received_at)
+SELECT g.outbox_id, g.session, g.cl_ord_id, g.exec_id, g.order_id, g.exec_type, g.exec_ref_id, g.ord_status, g.ord_rej_reason, g.last_qty,
+  g.last_px, g.cum_qty, g.avg_px, g.transact_time, g.text, g.received_at
+FROM gone g;
 
+-- Reports as old that belong to no order from here.
 -- name: fix_forget_reports
-DELETE FROM orders.fix_reports r
-USING (SELECT o.session, o.cl_ord_id, o.exec_id FROM orders.fix_reports o
-       WHERE o.received_at < now() - make_interval(secs => $1)
-         AND NOT EXISTS (SELECT FROM orders.fix_orders f WHERE f.session = o.session AND f.cl_ord_id = o.cl_ord_id)
-       ORDER BY o.received_at LIMIT $2) old
-WHERE r.session = old.session AND r.cl_ord_id = old.cl_ord_id AND r.exec_id = old.exec_id;
+WITH gone AS (
+  DELETE FROM orders.fix_reports r
+  USING (SELECT o.session, o.cl_ord_id, o.exec_id FROM orders.fix_reports o
+         WHERE o.received_at < now() - make_interval(secs => $1)
+           AND NOT EXISTS (SELECT FROM orders.fix_orders f WHERE f.session = o.session AND f.cl_ord_id = o.cl_ord_id)
+         ORDER BY o.received_at LIMIT $2) old
+  WHERE r.session = old.session AND r.cl_ord_id = old.cl_ord_id AND r.exec_id = old.exec_id
+  RETURNING NULL::bigint AS outbox_id, r.*)
+INSERT INTO orders.fix_reports_archive (outbox_id, session, cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status, ord_rej_reason, last_qty,
+  last_px, cum_qty, avg_px, transact_time, text, received_at)
+SELECT g.outbox_id, g.session, g.cl_ord_id, g.exec_id, g.order_id, g.exec_type, g.exec_ref_id, g.ord_status, g.ord_rej_reason, g.last_qty,
+  g.last_px, g.cum_qty, g.avg_px, g.transact_time, g.text, g.received_at
+FROM gone g;

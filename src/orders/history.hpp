@@ -1,5 +1,5 @@
-// What is remembered of orders that are over, and for how long: the journal and the archive, a partition for
-// each month, and the paper broker's book.
+// What is remembered of orders that are over, and for how long: the journal, the archives (orders with their
+// results, FIX reports), a partition for each month, and the paper broker's book.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,9 @@ SELECT coalesce(max(p.id), 0) AS last_id, count(*) AS looked_at,
 FROM page p;
 
 -- A page of the ledger after ($1, $2). A settled row goes when it has expired and its outbox row has gone: as long as
--- that one is there, a new order of the same key would be refused by its index.
+-- that one is there, a new order of the same key would be refused by its index. It stays while the broker works on the order:
+-- fills may come, and a new order of that key would be taken for the old one. Its result goes to the archived order, which was
+-- archived after the ledger had first seen it: older months are not looked at.
 -- name: purge_ledger
 WITH page AS MATERIALIZED (
   SELECT l.idempotency_key, l.first_seen_at FROM orders.idempo_ledger l
@@ -36,17 +38,24 @@ gone AS (
   WHERE l.idempotency_key = p.idempotency_key AND l.status IN ('succeeded', 'failed')
     AND coalesce(l.expires_at, l.last_seen_at + make_interval(secs => $4)) < now()
     AND NOT EXISTS (SELECT FROM orders.outbox_orders o WHERE o.idempotency_key = l.idempotency_key)
-  RETURNING 1)
+    AND NOT orders.is_working(l)
+  RETURNING l.*),
+kept AS (
+  UPDATE orders.outbox_orders_archive a
+  SET http_status = g.http_status, result_digest = g.result_digest, response_payload_json = g.response_payload_json
+  FROM gone g
+  WHERE a.idempotency_key = g.idempotency_key AND a.request_digest = g.request_digest AND a.archived_at >= g.first_seen_at)
 SELECT p.first_seen_at, p.idempotency_key, count(*) OVER () AS looked_at, (SELECT count(*) FROM gone) AS purged
 FROM page p ORDER BY p.first_seen_at DESC, p.idempotency_key DESC LIMIT 1;
 
 -- name: ensure_order_partitions
 SELECT orders.ensure_partitions(now() + interval '1 month');
 
--- Partitions of the journal and of the archive whose month ended $1 months ago or earlier.
+-- Partitions of the journal and of the archives whose month ended $1 months ago or earlier.
 -- name: old_order_partitions
 SELECT c.oid::regclass::text AS table_name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-WHERE i.inhparent IN ('orders.sends'::regclass, 'orders.outbox_orders_archive'::regclass)
+WHERE i.inhparent IN ('orders.sends'::regclass, 'orders.outbox_orders_archive'::regclass,
+                      'orders.fix_reports_archive'::regclass)
   AND to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' <= (now() AT TIME ZONE 'UTC') - make_interval(months => $1::integer)
 ORDER BY 1;
 

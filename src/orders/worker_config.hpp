@@ -193,8 +193,9 @@ inline constexpr Key<std::int64_t> kHistoryMonths{{
     .type = KeyType::integer,
     .fallback = "0",
     .meaning =
-        "Whole months that the journal of tries and the archive of finished orders are kept; older ones "
-        "are dropped, with what the paper broker's book has of that time. 0: for ever.",
+        "Whole months that the journal of tries and the archives (finished orders with their results, FIX "
+        "reports) are kept; older ones are dropped, with what the paper broker's book has of that time. 0: "
+        "for ever.",
     .min = 0,
     .max = 1'200,
 }};

@@ -269,6 +269,12 @@ TEST_F(OrdersTest, FinishedOrdersGoToTheArchiveAndTheirKeysCanComeAgain) {
   const auto third = node();
   await("SELECT count(*) FROM orders.idempo_ledger", "0");
   third->stop();
+  EXPECT_EQ(value("SELECT concat_ws(',', http_status, response_payload_json ->> 'executed_qty',"
+                  " response_payload_json #>> '{fills,0,qty}', result_digest LIKE 'sha256:%')"
+                  " FROM orders.outbox_orders_archive"),
+            "200,2,2,t");
+  EXPECT_THAT(todoke_on(test_database, {"orders", "show", "archive-key", "--reveal"}).out,
+              testing::HasSubstr("\"executed_qty\":2"));
   // Another order for everybody, the broker included, which still has the first one in its book.
   accept("archive-key", "ETH-USD");
   run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET order_request_json = order_request_json ||"
@@ -281,11 +287,38 @@ TEST_F(OrdersTest, FinishedOrdersGoToTheArchiveAndTheirKeysCanComeAgain) {
   EXPECT_EQ(value("SELECT count(DISTINCT order_ref) FROM orders.paper_book"), "2");
 }
 
+TEST_F(OrdersTest, TheKeyOfAWorkingOrderIsNeverFree) {
+  const auto first = node();
+  accept("working-key", "BTC-USD", "GTC");
+  accept("ended-key");
+  await("SELECT count(*) FROM orders.idempo_ledger WHERE status = 'succeeded'", "2");
+  first->stop();
+  run("SET orders.actor = 'test';"
+      "UPDATE orders.outbox_orders SET created_at = now() - interval '3 days', updated_at = now() - interval "
+      "'50 hours';"
+      "UPDATE orders.idempo_ledger SET first_seen_at = now() - interval '3 days', expires_at = now() - "
+      "interval '2 hours';"
+      "UPDATE orders.idempo_ledger SET response_payload_json ="
+      " jsonb_set(response_payload_json::jsonb, '{warnings}', '[\"WORKING\"]')::json"
+      " WHERE idempotency_key = 'working-key';"
+      "RESET orders.actor");
+  const auto second = node();
+  await("SELECT count(*) FROM orders.outbox_orders", "0");
+  second->stop();
+  const auto third = node();
+  await("SELECT string_agg(idempotency_key, ',') FROM orders.idempo_ledger", "working-key");
+  // The pass has been over both of them; nothing is left to wait for.
+  third->stop();
+  EXPECT_EQ(ledger("working-key", "status"), "succeeded");
+}
+
 TEST_F(OrdersTest, HistoryIsKeptForItsMonthsAndWhatIsBeingReadWaits) {
   run("CREATE TABLE orders.sends_2020_01 PARTITION OF orders.sends FOR VALUES FROM ('2020-01-01') TO "
       "('2020-02-01');"
       "CREATE TABLE orders.outbox_orders_archive_2020_02 PARTITION OF orders.outbox_orders_archive"
-      " FOR VALUES FROM ('2020-02-01') TO ('2020-03-01')");
+      " FOR VALUES FROM ('2020-02-01') TO ('2020-03-01');"
+      "CREATE TABLE orders.fix_reports_archive_2020_03 PARTITION OF orders.fix_reports_archive"
+      " FOR VALUES FROM ('2020-03-01') TO ('2020-04-01')");
   const auto months = [this] {
     return value(
         "SELECT count(*) FROM pg_inherits JOIN pg_class ON oid = inhrelid"
@@ -295,13 +328,13 @@ TEST_F(OrdersTest, HistoryIsKeptForItsMonthsAndWhatIsBeingReadWaits) {
   accept("kept-key");
   await_status("kept-key", "succeeded");
   everything->stop();
-  EXPECT_EQ(months(), "2");
+  EXPECT_EQ(months(), "3");
 
   SqlSession reader(test_database.url());
   reader.run("BEGIN; SELECT count(*) FROM orders.outbox_orders_archive");
   const auto a_year = node({"TODOKE_ORDERS_HISTORY_MONTHS=12"});
   a_year->process().wait_for_output("old history was not dropped");
-  a_year->wait_for_metric("outbox_history_dropped_total", 1);
+  a_year->wait_for_metric("outbox_history_dropped_total", 2);
   accept("next-key");
   await_status("next-key", "succeeded");
   a_year->stop();
