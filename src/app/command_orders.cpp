@@ -16,6 +16,7 @@
 #include "orders/admin.hpp"
 #include "orders/exec_result_json.hpp"
 #include "orders/order_parse.hpp"
+#include "orders/timestamp.hpp"
 #include "orders/worker_config.hpp"
 
 namespace todoke::app {
@@ -85,11 +86,25 @@ Task<void> stats(pg::Connection& connection) {
   print(fmt::format("{:<15} {}\n", "in doubt", stats.in_doubt));
   print(fmt::format("{:<15} {}\n", "oldest pending", duration(stats.oldest_pending_seconds)));
   for (const auto& line : stats.workers) print(fmt::format("{:<15} {}\n", "worker", line));
+  for (const auto& line : stats.breakers) print(fmt::format("{:<15} {}\n", "breaker", line));
   if (stats.workers_alive == 0) {
     print(
         "no worker runs: a node with the role orders and outbox.enabled (OUTBOX_ENABLED=true) sends them\n");
   }
   for (const auto& line : stats.halts) print(fmt::format("{:<15} {}\n", "halted", line));
+}
+
+Task<void> requeue_all(pg::Connection& connection, orders::ListFilter filter, orders::Change asked) {
+  const auto most = static_cast<std::size_t>(filter.most);
+  const auto requeued =
+      co_await orders::requeue_orders(connection, std::move(filter), std::move(asked), soon());
+  for (const auto id : requeued.ids) print(fmt::format("order {} requeued\n", id));
+  print(fmt::format("{} orders requeued\n", requeued.ids.size()));
+  if (requeued.ids.size() == most) print(fmt::format("(at most {} at a time; --limit takes more)\n", most));
+  if (requeued.doubtful > 0) {
+    print(fmt::format("{} in doubt were left alone: the broker may have them; --in-doubt requeues those\n",
+                      requeued.doubtful));
+  }
 }
 
 using Action = Task<Expected<void>> (*)(pg::Connection&, orders::Change, Deadline);
@@ -127,10 +142,43 @@ Task<void> resume(pg::Connection& connection, orders::HaltChange asked) {
   print(fmt::format("resumed: {}\n", what));
 }
 
+void check_adapter(std::string_view name) {
+  const std::string all = fmt::format("|{}|", orders::keys::kAdapter.spec.choices);
+  if (all.find(fmt::format("|{}|", name)) == std::string::npos) {
+    throw UsageError(fmt::format("--adapter {}: say one of {}", name, orders::keys::kAdapter.spec.choices));
+  }
+}
+
+void check_instrument(const std::string& name) {
+  if (orders::is_instrument(name)) return;
+  throw UsageError(
+      fmt::format("--instrument {}: 3 to 20 characters of A-Z, 0-9, dot, underscore and hyphen", name));
+}
+
+std::optional<SystemTime> time_of(const Arguments& arguments, std::string_view name) {
+  const auto text = option(arguments, name);
+  if (!text) return std::nullopt;
+  const auto time = orders::parse_timestamp(*text);
+  if (!time) throw UsageError(fmt::format("--{} {}: say a time such as 2026-01-31T12:00:00Z", name, *text));
+  return time;
+}
+
+bool has_filter(const Arguments& arguments) {
+  constexpr std::array<std::string_view, 6> kOfFilter{"status",  "in-doubt", "instrument",
+                                                      "adapter", "since",    "until"};
+  return std::any_of(kOfFilter.begin(), kOfFilter.end(), [&](auto name) { return arguments.has(name); });
+}
+
 orders::ListFilter list_filter(const Arguments& arguments) {
   orders::ListFilter filter;
   filter.status = option(arguments, "status");
   filter.in_doubt = arguments.has("in-doubt");
+  filter.instrument = option(arguments, "instrument");
+  filter.adapter = option(arguments, "adapter");
+  filter.since = time_of(arguments, "since");
+  filter.until = time_of(arguments, "until");
+  if (filter.instrument) check_instrument(*filter.instrument);
+  if (filter.adapter) check_adapter(*filter.adapter);
   if (filter.status && std::find(kStatuses.begin(), kStatuses.end(), *filter.status) == kStatuses.end()) {
     throw UsageError(fmt::format("--status {}: say {}", *filter.status, fmt::join(kStatuses, ", ")));
   }
@@ -140,6 +188,15 @@ orders::ListFilter list_filter(const Arguments& arguments) {
         filter.most > 1'000) {
       throw UsageError(fmt::format("--limit {}: say a number from 1 to 1000", *limit));
     }
+  }
+  return filter;
+}
+
+orders::ListFilter requeue_filter(const Arguments& arguments) {
+  auto filter = list_filter(arguments);
+  if (filter.status && *filter.status != "aborted" && *filter.status != "failed") {
+    throw UsageError(
+        fmt::format("--status {}: only aborted and failed orders can be requeued", *filter.status));
   }
   return filter;
 }
@@ -171,22 +228,12 @@ orders::ExecResult result_from(const Arguments& arguments) {
   return std::move(*result);
 }
 
-void check_adapter(std::string_view name) {
-  const std::string all = fmt::format("|{}|", orders::keys::kAdapter.spec.choices);
-  if (all.find(fmt::format("|{}|", name)) == std::string::npos) {
-    throw UsageError(fmt::format("--adapter {}: say one of {}", name, orders::keys::kAdapter.spec.choices));
-  }
-}
-
 orders::HaltChange halt_from(const Arguments& arguments) {
   orders::HaltChange asked;
   asked.adapter = option(arguments, "adapter").value_or("*");
   asked.instrument = option(arguments, "instrument").value_or("*");
   if (asked.adapter != "*") check_adapter(asked.adapter);
-  if (asked.instrument != "*" && !orders::is_instrument(asked.instrument)) {
-    throw UsageError(fmt::format(
-        "--instrument {}: 3 to 20 characters of A-Z, 0-9, dot, underscore and hyphen", asked.instrument));
-  }
+  if (asked.instrument != "*") check_instrument(asked.instrument);
   asked.refuse_intake = arguments.has("refuse-intake");
   asked.actor = actor();
   asked.reason = option(arguments, "reason");
@@ -215,9 +262,10 @@ int run(const Arguments& arguments) {
     throw UsageError(
         "orders: say list, show, requeue, release, abort, settle, stats, halt, resume or reconcile");
   }
-  if (of_one && words.size() != 2)
-    throw UsageError(
-        fmt::format("orders {}: name one order, by its key, its id or the hash of its key", verb));
+  const bool by_filter = verb == "requeue" && words.size() == 1 && has_filter(arguments);
+  if (of_one && !by_filter && words.size() != 2)
+    throw UsageError(fmt::format("orders {}: name one order, by its key, its id or the hash of its key{}",
+                                 verb, verb == "requeue" ? ", or give a filter" : ""));
   if (!of_one && words.size() != 1) throw UsageError(fmt::format("orders {} takes no order", verb));
   const auto config = load_config(arguments);
   if (verb == "reconcile") {
@@ -227,6 +275,11 @@ int run(const Arguments& arguments) {
   if (verb == "list") {
     const auto filter = list_filter(arguments);
     with_running_database(config, [&](pg::Connection& connection) { return list(connection, filter); });
+  } else if (by_filter) {
+    const auto filter = requeue_filter(arguments);
+    const auto asked = change_from(arguments, config);
+    with_running_database(config,
+                          [&](pg::Connection& connection) { return requeue_all(connection, filter, asked); });
   } else if (verb == "stats") {
     with_running_database(config, [](pg::Connection& connection) { return stats(connection); });
   } else if (verb == "show") {
@@ -252,19 +305,24 @@ int run(const Arguments& arguments) {
 const Registration kRegistered(Command{
     .name = "orders",
     .summary = "look at orders, send them again, end them, and stop all sending",
-    .synopsis = "list | show ORDER | requeue ORDER | release ORDER | abort ORDER | settle ORDER --result "
+    .synopsis = "list | show ORDER | requeue ORDER | requeue FILTER | release ORDER | abort ORDER | settle "
+                "ORDER --result "
                 "JSON | stats | halt | resume | reconcile --adapter NAME --since TIME",
     .details =
         "ORDER is an idempotency key, the id of the outbox row, or the beginning of the key's hash as list "
         "shows it.\n\n"
-        "list      the newest orders; keys as hashes (--status, --in-doubt, --limit)\n"
-        "show      one order with its tries and its audit; --reveal shows key and content, and is audited\n"
-        "requeue   an aborted or waiting order is sent again, with all its attempts\n"
+        "list      the newest orders; keys as hashes (FILTER: --status, --in-doubt, --instrument, --adapter, "
+        "--since, --until; --limit)\n"
+        "show      one order with its tries and its audit; --reveal shows key, content and the broker's "
+        "message, and is audited\n"
+        "requeue   an aborted or waiting order is sent again, with all its attempts; with a FILTER all those "
+        "that list "
+        "shows by it, orders in doubt with --in-doubt only\n"
         "release   takes an order from a worker whose lease has lapsed; it is in doubt then\n"
         "abort     ends an order that is not settled; its ledger says ABORTED_BY_OPERATOR\n"
         "settle    records the outcome that you know, as an ExecResult: '{\"status\": \"ok\"}' or "
         "'{\"status\": \"error\", \"reason_code\": \"BROKER_REJECTED\"}', or @FILE\n"
-        "stats     how many orders are where, who sends, what is halted\n"
+        "stats     how many orders are where, who sends, what is halted, whose breaker is open\n"
         "halt      no worker sends orders (of --adapter, of --instrument) a second from now; "
         "--refuse-intake: new ones "
         "are refused, too\n"
@@ -276,16 +334,19 @@ const Registration kRegistered(Command{
         "release, abort and settle need --force for an order that a worker holds: the worker is fenced and, "
         "but for "
         "settle, the order marked as in doubt. Every change is audited with your user name and --reason.",
-    .options = {{"status", "STATUS", "only orders of this status (list)"},
-                {"in-doubt", "", "only orders in doubt (list)"},
-                {"limit", "N", "how many (list; 50)"},
+    .options = {{"status", "STATUS", "only orders of this status (list, requeue)"},
+                {"in-doubt", "", "only orders in doubt (list, requeue)"},
+                {"limit", "N", "how many (list, requeue; 50)"},
                 {"reveal", "", "show key and content (show)"},
                 {"result", "JSON", "the outcome, or @FILE (settle)"},
                 {"force", "", "also an order that a worker holds (release, abort, settle)"},
                 {"reason", "TEXT", "for the audit"},
-                {"adapter", "NAME", "only this adapter (halt, resume, reconcile)"},
-                {"since", "TIME", "orders accepted since then, such as 2026-01-31T12:00:00Z (reconcile)"},
-                {"instrument", "NAME", "only this instrument (halt, resume)"},
+                {"adapter", "NAME",
+                 "only this adapter (list, requeue: that has tried it; halt, resume, reconcile)"},
+                {"since", "TIME",
+                 "orders accepted since then, such as 2026-01-31T12:00:00Z (list, requeue, reconcile)"},
+                {"until", "TIME", "orders accepted before then (list, requeue)"},
+                {"instrument", "NAME", "only this instrument (list, requeue, halt, resume)"},
                 {"refuse-intake", "", "refuse new orders, too (halt)"}},
     .words_max = 2,
     .run = run,

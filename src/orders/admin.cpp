@@ -147,6 +147,25 @@ Task<Expected<void>> requeue_order(pg::Connection& connection, Change change, De
   co_return Expected<void>();
 }
 
+Task<Requeued> requeue_orders(pg::Connection& connection, ListFilter filter, Change change,
+                              Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  co_await act_as(connection, change.actor, deadline);
+  Requeued requeued;
+  pg::Params wanted(filter.status, filter.in_doubt, filter.instrument, filter.adapter, filter.since,
+                    filter.until);
+  if (!filter.in_doubt) {
+    const auto doubtful = co_await connection.query(sql::kCountDoubtful, wanted, deadline);
+    requeued.doubtful = doubtful.one().get<std::int64_t>(0);
+  }
+  wanted.add(filter.most).add(change.actor).add(change.reason);
+  const auto rows = co_await connection.query(sql::kRequeueMatching, std::move(wanted), deadline);
+  for (const auto& row : rows) requeued.ids.push_back(row.get<std::int64_t>(0));
+  co_await connection.query(sql::kTellWorkers, {}, deadline);
+  co_await transaction.commit(deadline);
+  co_return requeued;
+}
+
 Task<Expected<void>> release_order(pg::Connection& connection, Change change, Deadline deadline) {
   auto transaction = co_await pg::begin(connection, deadline);
   const auto locked = co_await lock(connection, change, deadline);

@@ -29,6 +29,10 @@ struct OrderLine {
 struct ListFilter {
   std::optional<std::string> status;
   bool in_doubt = false;
+  std::optional<std::string> instrument;
+  std::optional<std::string> adapter;  // that has tried it
+  std::optional<SystemTime> since;     // accepted then or later
+  std::optional<SystemTime> until;     // accepted before
   std::int64_t most = 50;
 };
 Task<std::vector<OrderLine>> list_orders(pg::Connection& connection, ListFilter filter, Deadline deadline);
@@ -55,6 +59,14 @@ struct Change {
 };
 // Aborted or waiting: to be sent again, with all its attempts.
 Task<Expected<void>> requeue_order(pg::Connection& connection, Change change, Deadline deadline);
+// All that the filter lets through, the newest first: those that are aborted or waiting and, unless the
+// filter asks for those, not in doubt. `change.id` is not looked at.
+struct Requeued {
+  std::vector<std::int64_t> ids;
+  std::int64_t doubtful = 0;  // left alone
+};
+Task<Requeued> requeue_orders(pg::Connection& connection, ListFilter filter, Change change,
+                              Deadline deadline);
 // Taken from its worker, pending and in doubt.
 Task<Expected<void>> release_order(pg::Connection& connection, Change change, Deadline deadline);
 Task<Expected<void>> abort_order(pg::Connection& connection, Change change, Deadline deadline);
@@ -79,7 +91,8 @@ struct OrderStats {
   double oldest_pending_seconds = 0;
   std::int64_t in_doubt = 0;
   std::int64_t workers_alive = 0;
-  std::vector<std::string> workers;  // those that died lately, too
+  std::vector<std::string> workers;   // those that died lately, too
+  std::vector<std::string> breakers;  // of workers that run and get no order through
   std::vector<std::string> halts;
 };
 Task<OrderStats> order_stats(pg::Connection& connection, Deadline deadline);

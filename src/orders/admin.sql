@@ -4,13 +4,37 @@
 -- name: act_as
 SELECT set_config('orders.actor', $1, true);
 
--- The newest first; all of them without a status ($1), only those in doubt where $2 says so.
+-- The newest first, of those that the filter lets through ($1 to $6, as orders.matches has them).
 -- name: admin_list
 SELECT o.id, orders.key_hash(o.idempotency_key) AS key_hash, o.status, o.attempts, o.in_doubt,
   coalesce(o.last_error_code, '') AS code, extract(epoch FROM now() - o.created_at)::double precision AS age,
   coalesce(extract(epoch FROM o.next_run_at - now()), 0)::double precision AS due_in, coalesce(o.locked_by, '') AS locked_by
 FROM orders.outbox_orders o
-WHERE ($1::text IS NULL OR o.status = $1) AND (NOT $2 OR o.in_doubt) ORDER BY o.id DESC LIMIT $3;
+WHERE orders.matches(o, $1, $2, $3, $4, $5, $6) ORDER BY o.id DESC LIMIT $7;
+
+-- Requeues the newest of those that the filter lets through, as requeue_order does with one; orders in doubt only where the
+-- filter asks for them. Rows that somebody has locked, and those whose key belongs to another content, are left out.
+-- name: requeue_matching
+WITH picked AS MATERIALIZED (
+  SELECT o.id, orders.audited(o) AS before FROM orders.outbox_orders o
+  WHERE orders.matches(o, $1, $2, $3, $4, $5, $6) AND o.status IN ('aborted', 'failed') AND o.in_doubt = $2
+    AND NOT EXISTS (SELECT FROM orders.idempo_ledger l
+                    WHERE l.idempotency_key = o.idempotency_key AND l.request_digest <> o.request_digest)
+  ORDER BY o.id DESC LIMIT $7 FOR UPDATE SKIP LOCKED),
+requeued AS (
+  UPDATE orders.outbox_orders o SET status = 'pending', attempts = 0, last_error_code = NULL, last_error_msg = NULL,
+    next_run_at = NULL, updated_at = now()
+  FROM picked p WHERE o.id = p.id
+  RETURNING o.id, o.idempotency_key, p.before, orders.audited(o) AS after),
+audited AS (
+  INSERT INTO orders.audit (actor, action, key_hash, outbox_id, before, after, reason)
+  SELECT $8, 'requeue', orders.key_hash(r.idempotency_key), r.id, r.before, r.after, $9 FROM requeued r)
+SELECT r.id FROM requeued r ORDER BY r.id;
+
+-- Orders in doubt that a requeue without --in-doubt leaves alone.
+-- name: count_doubtful
+SELECT count(*) FROM orders.outbox_orders o
+WHERE o.in_doubt AND o.status IN ('aborted', 'failed') AND orders.matches(o, $1, $2, $3, $4, $5, $6);
 
 -- By key or, where $1 is a number, by id; the outbox before the archive, and there the newest.
 -- name: admin_find
@@ -26,7 +50,7 @@ ORDER BY f.is_key DESC, f.place, f.id DESC LIMIT 1;
 -- name: admin_find_hash
 SELECT o.id FROM orders.outbox_orders o WHERE starts_with(orders.key_hash(o.idempotency_key), $1) LIMIT 2;
 
--- An order of the outbox or of the archive.
+-- An order of the outbox or of the archive. The archive's result is the order's own; the ledger may have a later order's.
 -- name: admin_show
 SELECT o.id, o.idempotency_key, orders.key_hash(o.idempotency_key) AS key_hash, o.status, o.attempts, o.claim_no,
   o.in_doubt, coalesce(o.last_error_code, '') AS code, coalesce(o.last_error_msg, '') AS message,
@@ -34,22 +58,25 @@ SELECT o.id, o.idempotency_key, orders.key_hash(o.idempotency_key) AS key_hash, 
   o.updated_at::text AS updated_at, coalesce(o.next_run_at::text, '') AS next_run_at,
   coalesce(o.archived_at::text, '') AS archived_at, o.request_digest,
   o.order_request_json::text AS document, coalesce(l.status, '(none)') AS ledger_status,
-  coalesce(l.http_status::text, '') AS http_status, coalesce(l.response_payload_json::text, '') AS result,
+  coalesce(o.http_status, l.http_status)::text AS http_status,
+  coalesce(o.response_payload_json, l.response_payload_json)::text AS result,
   coalesce(l.expires_at::text, '') AS expires_at
 FROM (
     SELECT id, idempotency_key, status, attempts, claim_no, in_doubt, last_error_code, last_error_msg, locked_by, locked_at,
-      created_at, updated_at, next_run_at, NULL::timestamptz AS archived_at, request_digest, order_request_json
+      created_at, updated_at, next_run_at, NULL::timestamptz AS archived_at, request_digest, order_request_json,
+      NULL::integer AS http_status, NULL::json AS response_payload_json
     FROM orders.outbox_orders WHERE id = $1
     UNION ALL
     SELECT id, idempotency_key, status, attempts, claim_no, in_doubt, last_error_code, last_error_msg, NULL, NULL,
-      created_at, updated_at, NULL, archived_at, request_digest, order_request_json
+      created_at, updated_at, NULL, archived_at, request_digest, order_request_json, http_status, response_payload_json
     FROM orders.outbox_orders_archive WHERE id = $1) o
   LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = o.idempotency_key
     AND (o.archived_at IS NULL OR l.request_digest = o.request_digest)
 LIMIT 1;
 
 -- name: admin_tries
-SELECT claim_no, began_at::text, ended_at::text, outcome, adapter, coalesce(broker_ref, ''), worker, fenced
+SELECT claim_no, began_at::text, ended_at::text, outcome, adapter, coalesce(broker_ref, ''), worker, fenced,
+  coalesce(note, '') AS note
 FROM orders.sends WHERE outbox_id = $1 ORDER BY claim_no, began_at LIMIT $2;
 
 -- name: admin_audit_of
@@ -129,4 +156,5 @@ SELECT s.status, coalesce(c.count, 0) FROM unnest(ARRAY['pending', 'sending', 'f
 ORDER BY s.n;
 
 -- name: list_workers
-SELECT worker, adapter, extract(epoch FROM now() - seen_at)::double precision FROM orders.workers ORDER BY worker LIMIT $1;
+SELECT worker, adapter, extract(epoch FROM now() - seen_at)::double precision, breaker FROM orders.workers
+ORDER BY worker LIMIT $1;

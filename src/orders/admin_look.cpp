@@ -24,7 +24,8 @@ bool is_hash(std::string_view text) {
 }  // namespace
 
 Task<std::vector<OrderLine>> list_orders(pg::Connection& connection, ListFilter filter, Deadline deadline) {
-  pg::Params params(filter.status, filter.in_doubt, std::min(filter.most, kLinesMax));
+  pg::Params params(filter.status, filter.in_doubt, filter.instrument, filter.adapter, filter.since,
+                    filter.until, std::min(filter.most, kLinesMax));
   const auto rows = co_await connection.query(sql::kAdminList, std::move(params), deadline);
   std::vector<OrderLine> lines;
   for (const auto& row : rows) {
@@ -63,23 +64,29 @@ Task<OrderDetails> show_order(pg::Connection& connection, std::int64_t id, bool 
   add("attempts", std::to_string(row.get<std::int32_t>("attempts")));
   add("claim_no", std::to_string(row.get<std::int64_t>("claim_no")));
   add("in_doubt", row.get<bool>("in_doubt") ? "yes" : "no");
-  for (const auto* name : {"code", "message", "locked_by", "locked_at", "created_at", "updated_at",
-                           "next_run_at", "archived_at", "request_digest"}) {
+  add("code", row.get<std::string>("code"));
+  // It may hold a broker's own words.
+  const auto message = row.get<std::string>("message");
+  add("message", message.empty() || reveal ? message : std::string(kMasked));
+  for (const auto* name : {"locked_by", "locked_at", "created_at", "updated_at", "next_run_at", "archived_at",
+                           "request_digest"}) {
     add(name, row.get<std::string>(name));
   }
   add("order", reveal ? row.get<std::string>("document") : std::string(kMasked));
-  for (const auto* name : {"ledger_status", "http_status", "expires_at"})
-    add(name, row.get<std::string>(name));
-  const auto result = row.get<std::string>("result");
+  for (const auto* name : {"ledger_status", "expires_at"}) add(name, row.get<std::string>(name));
+  add("http_status", row.get<std::optional<std::string>>("http_status").value_or(""));
+  const auto result = row.get<std::optional<std::string>>("result").value_or("");
   add("result", result.empty() || reveal ? result : std::string(kMasked));
 
   pg::Params tries_of(id, kLinesMax);
   const auto tries = co_await connection.query(sql::kAdminTries, tries_of, deadline);
   for (const auto& t : tries) {
-    details.tries.push_back(fmt::format("claim {}  {} to {}  {}{}  {} {}  {}", t.get<std::int64_t>(0),
+    const auto unread = t.get<std::string>("note");
+    details.tries.push_back(fmt::format("claim {}  {} to {}  {}{}{}  {} {}  {}", t.get<std::int64_t>(0),
                                         t.get<std::string>(1), t.get<std::string>(2), t.get<std::string>(3),
-                                        t.get<bool>(7) ? " (fenced)" : "", t.get<std::string>(4),
-                                        t.get<std::string>(5), t.get<std::string>(6)));
+                                        t.get<bool>(7) ? " (fenced)" : "",
+                                        unread.empty() ? "" : fmt::format(" (could not be read: {})", unread),
+                                        t.get<std::string>(4), t.get<std::string>(5), t.get<std::string>(6)));
   }
   const auto audit = co_await connection.query(sql::kAdminAuditOf, tries_of, deadline);
   for (const auto& a : audit) {
@@ -110,6 +117,11 @@ Task<OrderStats> order_stats(pg::Connection& connection, Deadline deadline) {
     stats.workers.push_back(fmt::format("{}  {}  seen {:.0f} s ago{}", row.get<std::string>(0),
                                         row.get<std::string>(1), seen_ago,
                                         seen_ago < kWorkerGoneAfterSeconds ? "" : ": gone"));
+    const auto breaker = row.get<std::string>(3);
+    if (seen_ago < kWorkerGoneAfterSeconds && breaker != "closed") {
+      stats.breakers.push_back(
+          fmt::format("{}  {}  {}", breaker, row.get<std::string>(0), row.get<std::string>(1)));
+    }
   }
   const auto halts = co_await connection.query(sql::kListHalts, most, deadline);
   for (const auto& row : halts) {

@@ -1,5 +1,6 @@
 #include "orders/monitor.hpp"
 
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,12 @@ namespace {
 constexpr std::chrono::milliseconds kQueryMax(5'000);
 const std::string kHealthLine = "order sending";
 constexpr double kBreakerProbing = 2;  // of outbox_breaker_state; above it: open
+
+// Of a value of outbox_breaker_state.
+std::string_view breaker_text(double state) {
+  constexpr std::array<std::string_view, 4> kTexts{"closed", "ramping", "probing", "open"};
+  return kTexts.at(static_cast<std::size_t>(state));
+}
 
 // What keeps orders from being sent, the gravest first; empty: nothing.
 std::string problem_of(const pg::Row& gauges, double breaker) {
@@ -77,7 +84,8 @@ Task<void> OrderMonitor::look() {
   const auto deadline = Deadline::after(kQueryMax);
   const auto lease = co_await pool_.acquire(deadline);
   if (worker_) {
-    pg::Params params(worker_->name, worker_->adapter, std::chrono::duration<double>(worker_->lease).count());
+    pg::Params params(worker_->name, worker_->adapter, std::chrono::duration<double>(worker_->lease).count(),
+                      breaker_text(metrics_->breaker.value()));
     co_await lease->query(sql::kWorkerSeen, std::move(params), deadline);
   }
   pg::Params params(std::chrono::duration<double>(kWorkerGoneAfter).count());

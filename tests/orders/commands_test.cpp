@@ -177,6 +177,86 @@ TEST_F(OrderCommands, ContentIsMaskedUnlessItIsRevealedWhichIsAudited) {
   EXPECT_EQ(actions(), "reveal");
 }
 
+TEST_F(OrderCommands, ABrokersMessageIsMaskedLikeContent) {
+  accept("message-key");
+  run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET status = 'failed', last_error_code ="
+      " 'BROKER_DOWN', last_error_msg = 'the broker answered 503: 5 BTC too many'; RESET orders.actor");
+  const auto masked = done({"show", "message-key"});
+  EXPECT_THAT(masked, HasSubstr("BROKER_DOWN"));
+  EXPECT_THAT(masked, Not(HasSubstr("5 BTC too many")));
+  EXPECT_THAT(done({"show", "message-key", "--reveal"}), HasSubstr("5 BTC too many"));
+}
+
+TEST_F(OrderCommands, AListIsFilteredByInstrumentAdapterAndTime) {
+  accept("filter-key-1");
+  accept("filter-key-2", "ETH-USD");
+  accept("filter-key-3", "ETH-USD");
+  run("SET orders.actor = 'test';"
+      "UPDATE orders.outbox_orders SET adapter = 'http' WHERE idempotency_key = 'filter-key-2';"
+      "INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, began_at, ended_at, outcome, worker)"
+      " SELECT id, '', 1, 'http', now(), now(), 'ok', 'w' FROM orders.outbox_orders WHERE idempotency_key ="
+      " 'filter-key-3';"
+      "UPDATE orders.outbox_orders SET created_at = '2026-01-01T00:00:00Z' WHERE idempotency_key ="
+      " 'filter-key-3'; RESET orders.actor");
+  const auto listed = [this](std::vector<std::string> filter) {
+    filter.insert(filter.begin(), "list");
+    const auto text = done(std::move(filter));
+    std::string found;
+    for (const auto* key : {"filter-key-1", "filter-key-2", "filter-key-3"}) {
+      const auto hash = value(fmt::format("SELECT left(orders.key_hash('{}'), 12)", key));
+      if (text.find(hash) != std::string::npos) found += key[std::string_view(key).size() - 1];
+    }
+    return found;
+  };
+  EXPECT_EQ(listed({}), "123");
+  EXPECT_EQ(listed({"--instrument", "ETH-USD"}), "23");
+  EXPECT_EQ(listed({"--adapter", "http"}), "23");
+  EXPECT_EQ(listed({"--adapter", "fix"}), "");
+  EXPECT_EQ(listed({"--since", "2026-01-02T00:00:00Z"}), "12");
+  EXPECT_EQ(listed({"--until", "2026-01-02T00:00:00Z"}), "3");
+  EXPECT_EQ(listed({"--instrument", "ETH-USD", "--since", "2026-01-02T00:00:00Z"}), "2");
+  EXPECT_EQ(orders({"list", "--since", "yesterday"}).code, 2);
+  EXPECT_EQ(orders({"list", "--adapter", "papr"}).code, 2);
+  EXPECT_EQ(orders({"list", "--instrument", "eth"}).code, 2);
+}
+
+TEST_F(OrderCommands, ARequeueTakesAFilterAndLeavesDoubtAloneUnlessItIsAskedFor) {
+  for (const auto* key : {"bulk-key-1", "bulk-key-2", "bulk-key-3"}) {
+    accept(key, "ETH-USD");
+    done({"abort", key});
+  }
+  accept("bulk-key-4");
+  done({"abort", "bulk-key-4"});
+  accept("bulk-key-5", "ETH-USD");
+  run("SET orders.actor = 'test'; UPDATE orders.outbox_orders SET in_doubt = true WHERE idempotency_key ="
+      " 'bulk-key-3'; RESET orders.actor");
+  const auto text = done({"requeue", "--instrument", "ETH-USD", "--status", "aborted", "--reason", "mended"});
+  EXPECT_THAT(text, HasSubstr("\n2 orders requeued\n1 in doubt were left alone"));
+  const auto by_status =
+      "SELECT string_agg(right(idempotency_key, 1), '' ORDER BY id) FROM orders.outbox_orders"
+      " WHERE status = 'aborted'";
+  EXPECT_EQ(value(by_status), "34");
+  EXPECT_EQ(value("SELECT string_agg(concat_ws(',', reason, before ->> 'status', after ->> 'status'), ';')"
+                  " FROM orders.audit WHERE action = 'requeue'"),
+            "mended,aborted,pending;mended,aborted,pending");
+  EXPECT_THAT(done({"requeue", "--in-doubt"}), HasSubstr("1 orders requeued"));
+  EXPECT_EQ(value(by_status), "4");
+  EXPECT_EQ(orders({"requeue", "--status", "succeeded"}).code, 2);
+  const auto worker = node();
+  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", "4");
+}
+
+TEST_F(OrderCommands, StatsNameAnOpenBreaker) {
+  for (int i = 0; i < 8; ++i) accept(fmt::format("breaker-key-{}", i));
+  const auto worker = node({"TODOKE_BROKER_PAPER_OUTAGE_SEC=3600"});
+  worker->wait_for_metric("outbox_breaker_state{adapter=\"paper\"}", 3);
+  wait_until("the breaker to be named", [&] {
+    const auto text = done({"stats"});
+    return text.find("breaker         open  " + worker->worker()) != std::string::npos ||
+           text.find("breaker         probing  " + worker->worker()) != std::string::npos;
+  });
+}
+
 TEST_F(OrderCommands, AnOrderIsFoundByTheHashThatAListShowsAndInTheArchive) {
   accept("hashed-key");
   const auto id = of("hashed-key", "id");
