@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <quickfix/FixFieldNumbers.h>
 #include <quickfix/FixValues.h>
+#include <set>
 
 #include "fix/messages.hpp"
 
@@ -25,14 +26,21 @@ bool Application::wait_for_logout(std::chrono::milliseconds patience) {
 }
 
 void Application::toAdmin(FIX::Message& message, const FIX::SessionID&) {
-  if (text_of(message.getHeader(), FIX::FIELD::MsgType) != FIX::MsgType_Logon) return;
-  if (settings_.username.empty()) return;
+  const auto type = text_of(message.getHeader(), FIX::FIELD::MsgType);
+  if (type == FIX::MsgType_Reject) tell_rejected(message, false, FIX::FIELD::SessionRejectReason);
+  if (type != FIX::MsgType_Logon || settings_.username.empty()) return;
   message.setField(FIX::FIELD::Username, settings_.username);
   message.setField(FIX::FIELD::Password, settings_.password);
 }
 
 void Application::toApp(FIX::Message& message, const FIX::SessionID&) throw(FIX::DoNotSend) {
   const auto& header = message.getHeader();
+  const auto type = text_of(header, FIX::FIELD::MsgType);
+  // The only one that comes from QuickFIX's thread.
+  if (type == FIX::MsgType_BusinessMessageReject) {
+    tell_rejected(message, true, FIX::FIELD::BusinessRejectReason);
+    return;
+  }
   // A session that repeats an order by itself would execute it twice where a worker repeats it too. What is
   // not kept can't be repeated; this holds whatever becomes of that.
   if (text_of(header, FIX::FIELD::PossDupFlag) == "Y") throw FIX::DoNotSend();
@@ -41,7 +49,7 @@ void Application::toApp(FIX::Message& message, const FIX::SessionID&) throw(FIX:
   if (std::chrono::steady_clock::now().time_since_epoch().count() >= allowed_until_) throw FIX::DoNotSend();
   Asked asked;
   asked.cl_ord_id = text_of(message, FIX::FIELD::ClOrdID);
-  asked.is_order = text_of(header, FIX::FIELD::MsgType) == FIX::MsgType_NewOrderSingle;
+  asked.is_order = type == FIX::MsgType_NewOrderSingle;
   const std::lock_guard<std::mutex> lock(mutex_);
   asked_[std::atoi(text_of(header, FIX::FIELD::MsgSeqNum).c_str())] = asked;
   if (asked_.size() > kRememberedMax) asked_.erase(asked_.begin());
@@ -54,7 +62,8 @@ void Application::fromAdmin(const FIX::Message& message,
   const auto type = text_of(message.getHeader(), FIX::FIELD::MsgType);
   if (type == FIX::MsgType_Reject) tell_refused(message, false, FIX::FIELD::SessionRejectReason);
   if (type == FIX::MsgType_Logout && message.isSetField(FIX::FIELD::Text)) {
-    events_.note("the other side logs out: " + text_of(message, FIX::FIELD::Text), true);
+    events_.note("the other side logs out and says why");
+    events_.trouble("the other side logs out: " + text_of(message, FIX::FIELD::Text));
   }
 }
 
@@ -67,7 +76,7 @@ void Application::fromApp(const FIX::Message& message,
   } else if (type == FIX::MsgType_BusinessMessageReject) {
     tell_refused(message, true, FIX::FIELD::BusinessRejectReason);
   } else if (type == FIX::MsgType_OrderCancelReject) {
-    events_.note("an OrderCancelReject came, although nothing was cancelled from here", false);
+    events_.note("an OrderCancelReject came, although nothing was cancelled from here");
   } else {
     throw FIX::UnsupportedMessageType();
   }
@@ -91,22 +100,49 @@ void Application::tell_refused(const FIX::Message& message, bool business, int r
     refused.of_order = text_of(message, FIX::FIELD::RefMsgType) == FIX::MsgType_NewOrderSingle;
   }
   if (refused.cl_ord_id.empty()) {
-    events_.note("the other side refused a message of the session", false);
+    events_.note("the other side refused a message of the session");
   } else {
     events_.refused(refused);
   }
+}
+
+void Application::tell_rejected(const FIX::Message& message, bool business, int reason_tag) {
+  Rejection rejection;
+  rejection.business = business;
+  rejection.msg_type = text_of(message, FIX::FIELD::RefMsgType);
+  rejection.tag = text_of(message, FIX::FIELD::RefTagID);
+  rejection.reason = text_of(message, reason_tag);
+  rejection.is_taken = !business && take_rejected(message);
+  events_.rejected(rejection);
+}
+
+// The engine refuses a tag that comes twice, whatever its dictionary allows, so a group that a broker has
+// made up would cost the fill that is beside it.
+bool Application::take_rejected(const FIX::Message& reject) {
+  static const std::set<std::string> kOfForm{"0", "1", "2", "3", "4", "5", "6", "13", "14", "15", "16"};
+  if (kOfForm.count(text_of(reject, FIX::FIELD::SessionRejectReason)) == 0) return false;
+  const auto message = read_leniently(last_in_);
+  if (text_of(message, FIX::FIELD::MsgType) != FIX::MsgType_ExecutionReport ||
+      text_of(message, FIX::FIELD::MsgSeqNum) != text_of(reject, FIX::FIELD::RefSeqNum)) {
+    return false;
+  }
+  auto report = to_report(message);
+  if (report.exec_id.empty() || report.ord_status.empty()) return false;
+  events_.report(std::move(report));
+  return true;
 }
 
 void EventLog::onEvent(const std::string& text) {
   // Some of QuickFIX's events quote the message that they complain of.
   const auto quoted = text.find("8=FIX");
   const auto shown = quoted == std::string::npos ? text : text.substr(0, quoted) + "(message)";
-  bool is_trouble = false;
+  events_.note(shown);
   for (const auto* sign :
        {"too low", "Timed out", "Socket Error", "Connection refused", "Connection reset"}) {
-    if (shown.find(sign) != std::string::npos) is_trouble = true;
+    if (shown.find(sign) == std::string::npos) continue;
+    events_.trouble(shown);
+    break;
   }
-  events_.note(shown, is_trouble);
 }
 
 }  // namespace fix

@@ -29,6 +29,8 @@ class Application final : public FIX::Application {
   void allow_until(std::chrono::steady_clock::time_point end) {
     allowed_until_ = end.time_since_epoch().count();
   }
+  // On QuickFIX's thread: what it is going to read next.
+  void came(const std::string& text) { last_in_ = text; }
   // On the sending thread, around a send: whether the message has passed toApp.
   void begin_send() { passed_ = false; }
   bool has_passed() const { return passed_; }
@@ -52,12 +54,17 @@ class Application final : public FIX::Application {
   };
   void set_logged_on(bool logged_on);
   void tell_refused(const FIX::Message& message, bool business, int reason_tag);
+  void tell_rejected(const FIX::Message& message, bool business, int reason_tag);
+  // Takes the report that the session is about to reject because of its form. False: it is none, or can't be
+  // read.
+  bool take_rejected(const FIX::Message& reject);
 
   const SessionSettings& settings_;
   const Events& events_;
   std::atomic<bool> logged_on_{false};
   std::atomic<std::chrono::steady_clock::rep> allowed_until_{0};
   bool passed_ = false;
+  std::string last_in_;  // of QuickFIX's thread
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int, Asked> asked_;  // by MsgSeqNum
@@ -66,20 +73,21 @@ class Application final : public FIX::Application {
 // Tells what happens to the session, without what messages say.
 class EventLog final : public FIX::Log {
  public:
-  explicit EventLog(const Events& events) : events_(events) {}
+  EventLog(const Events& events, Application& application) : events_(events), application_(application) {}
   void clear() override {}
   void backup() override {}
-  void onIncoming(const std::string&) override {}
+  void onIncoming(const std::string& text) override { application_.came(text); }
   void onOutgoing(const std::string&) override {}
   void onEvent(const std::string& text) override;
 
  private:
   const Events& events_;
+  Application& application_;
 };
 
 class EventLogFactory final : public FIX::LogFactory {
  public:
-  explicit EventLogFactory(const Events& events) : log_(events) {}
+  EventLogFactory(const Events& events, Application& application) : log_(events, application) {}
   FIX::Log* create() override { return &log_; }
   FIX::Log* create(const FIX::SessionID&) override { return &log_; }
   void destroy(FIX::Log*) override {}

@@ -65,7 +65,7 @@ struct Session::Impl {
         application(settings, events),
         store(settings.next_out, settings.next_in, [this] { events.reset(); }),
         stores(store),
-        logs(events),
+        logs(events, application),
         initiator(application, stores, quickfix_settings(settings), logs) {
     FIX::Session::lookupSession(id)->setDataDictionaryProvider(dictionary());
   }

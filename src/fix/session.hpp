@@ -80,6 +80,16 @@ struct Refused {
   std::string text;
 };
 
+// A message of the other side that this side has refused (Reject, BusinessMessageReject), as the protocol
+// says.
+struct Rejection {
+  bool business = false;
+  std::string msg_type;   // of the message
+  std::string tag;        // of the field that it is about; empty: of none
+  std::string reason;     // SessionRejectReason or BusinessRejectReason
+  bool is_taken = false;  // it was a report that could be read all the same, and was told
+};
+
 enum class Sent {
   yes,       // handed to the socket
   no,        // not a byte of it has left
@@ -96,10 +106,11 @@ struct Numbers {
 struct Events {
   std::function<void(Report)> report;  // may wait: then the session reads nothing more
   std::function<void(Refused)> refused;
-  std::function<void(bool)> logged_on;  // or out
-  std::function<void()> reset;          // both numbers are 1
-  // What happens to the session, without content of messages; `is_trouble`: why it is not logged on.
-  std::function<void(std::string, bool is_trouble)> note;
+  std::function<void(Rejection)> rejected;
+  std::function<void(bool)> logged_on;       // or out
+  std::function<void()> reset;               // both numbers are 1
+  std::function<void(std::string)> note;     // what happens to the session, without content of messages
+  std::function<void(std::string)> trouble;  // why it is not logged on, also in the other side's words
 };
 
 class Session {

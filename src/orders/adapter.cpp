@@ -25,4 +25,10 @@ FindOutcome unknown(std::string why) {
   return outcome;
 }
 
+FindOutcome not_asked(std::string why) {
+  auto outcome = unknown(std::move(why));
+  outcome.was_asked = false;
+  return outcome;
+}
+
 }  // namespace todoke::orders

@@ -41,12 +41,15 @@ struct SendOutcome {
   // adapter's; the worker fills in the rest. An error has one of the contract's reason codes.
   ExecResult result;
   std::string message;  // for operators, without content; kept as last_error_msg
+  std::string unread;   // ok: what of the answer could not be read, by name, without content
   // The broker may have the order although this is no answer of it: a timeout, or a connection lost after the
   // first byte.
   bool in_doubt = false;
   // The broker says that it has an order of this id already.
   bool duplicate = false;
-  bool held_back = false;                                // may_go said no: nothing was sent
+  // Nothing was sent, and nothing is wrong with the order: may_go said no, or the way to the broker has just
+  // closed (takes_orders). It goes back as if it had never been claimed.
+  bool held_back = false;
   std::optional<std::chrono::milliseconds> retry_after;  // the broker asked for this pause
 };
 
@@ -59,11 +62,14 @@ enum class FindAnswer { found, not_found, unknown };
 struct FindOutcome {
   // unknown: the broker could not be asked (timeout, down); says nothing about the order.
   FindAnswer answer = FindAnswer::unknown;
-  ExecResult result;    // found: what the broker says of it, as in SendOutcome
-  std::string message;  // unknown: why
+  ExecResult result;        // found: what the broker says of it, as in SendOutcome
+  std::string message;      // unknown: why
+  std::string unread = {};  // found: as in SendOutcome
+  bool was_asked = true;  // unknown: false when the question could not leave, as with SendOutcome::held_back
 };
 
 FindOutcome unknown(std::string why);
+FindOutcome not_asked(std::string why);
 
 class BrokerAdapter {
  public:
@@ -80,8 +86,8 @@ class BrokerAdapter {
   // Whether risk_constraints of an order are enforced by the broker.
   [[nodiscard]] virtual bool enforces_risk() const { return false; }
 
-  // False: another process has what this adapter needs (a session with one owner), so orders are left to it.
-  // Asked before each claim.
+  // False: what this adapter needs is not there (a session that is logged on and this process's own), so
+  // orders wait, or are left to others. Asked before each claim and each try.
   [[nodiscard]] virtual bool takes_orders() const { return true; }
 
   // Ends by the deadline, whatever the broker does. Throws only for what should not happen; the worker takes

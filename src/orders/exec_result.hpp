@@ -32,6 +32,7 @@ namespace warning {
 inline constexpr std::string_view kInDoubt = "IN_DOUBT";
 inline constexpr std::string_view kWorking = "WORKING";
 inline constexpr std::string_view kUnfilled = "UNFILLED";
+inline constexpr std::string_view kUnreadable = "UNREADABLE";
 inline constexpr std::string_view kRiskNotEnforced = "RISK_NOT_ENFORCED";
 }  // namespace warning
 

@@ -48,6 +48,10 @@ fix::NewOrder new_order(const SendRequest& request, const std::string& account) 
   return made;
 }
 
+std::string unread_in(const FixView& view) {
+  return view.is_unreadable ? "LastQty or LastPx of a report" : "";
+}
+
 // What a view settles; nothing while more has to come. `is_last`: nothing more will be waited for.
 std::optional<SendOutcome> outcome_of(const FixView& view, const Order& order, bool is_last) {
   SendOutcome outcome;
@@ -60,6 +64,7 @@ std::optional<SendOutcome> outcome_of(const FixView& view, const Order& order, b
   const bool waits_for_end = view.state == State::working && order.time_in_force != TimeInForce::gtc;
   if (view.is_taken() && (!waits_for_end || is_last)) {
     outcome.result = result_of(view, order);
+    outcome.unread = unread_in(view);
     return outcome;
   }
   if (view.is_duplicate && !view.is_taken()) {
@@ -84,6 +89,7 @@ FindOutcome found(const FixView& view, const Order& order) {
   FindOutcome outcome;
   outcome.answer = FindAnswer::found;
   outcome.result = result_of(view, order);
+  outcome.unread = unread_in(view);
   return outcome;
 }
 
@@ -105,13 +111,11 @@ std::string FixAdapter::broker_id(const std::string& idempotency_key) const {
 
 Task<SendOutcome> FixAdapter::send(SendRequest request, Deadline deadline) {
   std::string why;
-  if (!link_->is_open(why)) co_return failure(reason::kBrokerDown, std::move(why), false);
+  if (!link_->is_open(why)) co_return held_back();
   auto awaited = link_->await(request.broker_id);
   FixEntry entry{request.broker_id, request.outbox_id, request.idempotency_key};
   const bool is_written = co_await link_->put(std::move(entry), deadline);
-  if (!is_written) co_return failure(reason::kBrokerDown, "the order could not be written down", false);
-  if (!link_->is_open(why)) co_return failure(reason::kBrokerDown, std::move(why), false);
-  if (!request.may_go()) co_return held_back();
+  if (!is_written || !link_->is_open(why) || !request.may_go()) co_return held_back();
   const auto order = new_order(request, link_->options().account);
   if (!link_->send(order, deadline, awaited)) {
     co_return failure(reason::kBrokerDown, "too many messages wait for the FIX session", false);
@@ -122,6 +126,7 @@ Task<SendOutcome> FixAdapter::send(SendRequest request, Deadline deadline) {
 Task<SendOutcome> FixAdapter::wait_for_outcome(const SendRequest& request,
                                                std::shared_ptr<FixAwaited> awaited, Deadline deadline) {
   const auto& order = *request.order;
+  std::string why;
   for (;;) {
     const bool has_changed = co_await awaited->changed.wait_for(deadline.left());
     awaited->changed.reset();
@@ -129,11 +134,11 @@ Task<SendOutcome> FixAdapter::wait_for_outcome(const SendRequest& request,
     if (auto outcome = outcome_of(view, order, !has_changed)) co_return std::move(*outcome);
     if (awaited->refused && awaited->refused->of_order) co_return outcome_of(*awaited->refused);
     if (awaited->sent == fix::Sent::no && !deadline.passed()) {
+      if (!link_->is_open(why)) co_return held_back();
       co_return failure(reason::kBrokerDown, "the FIX session was lost before the order left", false);
     }
     if (!has_changed) break;
   }
-  std::string why;
   if (!link_->is_open(why)) co_return failure(reason::kBrokerDown, "sent, then lost: " + why, true);
   co_return failure(reason::kBrokerTimeout, "no answer in time", true);
 }
@@ -153,13 +158,13 @@ Task<FindOutcome> FixAdapter::find(SendRequest request, Deadline deadline) {
   if (is_known(view) && !(is_open && may_have_ended(view, *request.order))) {
     co_return found(view, *request.order);
   }
-  if (!is_open) co_return unknown(std::move(why));
+  if (!is_open) co_return not_asked(std::move(why));
   co_return co_await ask(request, std::move(stored), deadline);
 }
 
 Task<FindOutcome> FixAdapter::ask_broker(SendRequest request, Deadline deadline) {
   std::string why;
-  if (!link_->is_open(why)) co_return unknown(std::move(why));
+  if (!link_->is_open(why)) co_return not_asked(std::move(why));
   if (link_->is_awaited(request.broker_id)) co_return unknown("the order is being sent at this moment");
   FixStored nothing;
   co_return co_await ask(request, std::move(nothing), deadline);
@@ -196,7 +201,8 @@ Task<FindOutcome> FixAdapter::ask(const SendRequest& request, FixStored stored, 
       }
       co_return unknown("the broker refused the status request");
     }
-    if (awaited->sent == fix::Sent::no) co_return unknown("the FIX session was lost before the request left");
+    if (awaited->sent == fix::Sent::no)
+      co_return not_asked("the FIX session was lost before the request left");
     if (!has_changed) co_return unknown("no answer in time");
   }
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kForgetMost = 1'000;
 
 bool is_of_fills(const std::string& text) {
-  return text == warning::kWorking || text == warning::kUnfilled;
+  return text == warning::kWorking || text == warning::kUnfilled || text == warning::kUnreadable;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/log_rate.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -15,6 +16,8 @@ constexpr milliseconds kStatementMax(5'000);
 constexpr milliseconds kRetryAfter(250);
 // The answer to a Logout.
 constexpr milliseconds kLogoutPatience(2'000);
+// Lines about messages of the broker that were refused, in a second.
+constexpr std::uint64_t kRejectLinesMax = 5;
 // What a lease is shorter by for its owner: clocks run at slightly different speeds, and a message needs a
 // moment from the check to the wire.
 constexpr milliseconds kLeaseMargin(500);
@@ -23,6 +26,13 @@ metrics::Family<metrics::Counter>& reports(metrics::Registry& registry) {
   return registry.counters("orders_fix_reports_total",
                            "Execution reports: stored, repeated (ExecID known), unmatched (no such order) "
                            "and late (settled or added to the ledger afterwards).",
+                           {"kind"});
+}
+
+metrics::Family<metrics::Counter>& rejects(metrics::Registry& registry) {
+  return registry.counters("orders_fix_rejects_sent_total",
+                           "Messages of the broker that this side has refused: session (Reject) and business "
+                           "(BusinessMessageReject).",
                            {"kind"});
 }
 
@@ -38,7 +48,7 @@ FixLink::FixLink(FixOptions options, const FixLinkParts& parts)
       ledger_(parts.database, options_.name),
       wake_(parts.executor),
       apply_wake_(parts.executor),
-      apply_ended_(parts.executor),
+      loops_(parts.executor, "fix link", [this] { wake_.set(); }),
       state_(parts.metrics.gauge("orders_fix_session_state",
                                  "0 another worker has the session, 1 not logged on, 2 logged on.")),
       stored_count_(reports(parts.metrics).with({"stored"})),
@@ -46,7 +56,9 @@ FixLink::FixLink(FixOptions options, const FixLinkParts& parts)
       unmatched_count_(reports(parts.metrics).with({"unmatched"})),
       late_count_(reports(parts.metrics).with({"late"})),
       taken_count_(parts.metrics.counter("orders_fix_sessions_taken_total",
-                                         "How often this worker has taken the FIX session.")) {}
+                                         "How often this worker has taken the FIX session.")),
+      session_rejects_(rejects(parts.metrics).with({"session"})),
+      business_rejects_(rejects(parts.metrics).with({"business"})) {}
 
 FixLink::~FixLink() = default;
 
@@ -101,21 +113,17 @@ Task<void> FixLink::own(FixOwned owned) {
              {"next_in", owned.next_in}});
   std::exception_ptr failure;
   auto end = End::stopped;
-  apply_ended_.set();
   try {
     open_session(owned);
     owning_ = true;
-    apply_ended_.reset();
-    spawn(executor_, apply_loop(), [this](const std::exception_ptr& error) {
-      if (error) log::error("fix", "late reports are not looked at", {{"error", describe(error)}});
-      apply_ended_.set();
-    });
+    loops_.launch("late reports", apply_loop());
     end = co_await keep(owned.epoch);
   } catch (...) {
     failure = std::current_exception();
   }
   co_await close_session(owned.epoch, failure ? End::lost : end);
   if (failure) std::rethrow_exception(failure);
+  co_await loops_.join();
 }
 
 void FixLink::open_session(const FixOwned& owned) {
@@ -125,22 +133,35 @@ void FixLink::open_session(const FixOwned& owned) {
   reserved_out_ = owned.next_out + FixStore::kNumbersAhead;
   requests_ = 0;
   resets_ = 0;
-  down_since_ = clock_.steady();
   was_logged_on_ = false;
-  const auto inbox = std::make_shared<FixInbox>([this] { wake_.set_from_anywhere(); });
-  fix::Events events;
-  events.report = [inbox](fix::Report report) { inbox->put(std::move(report)); };
-  events.refused = [inbox](fix::Refused refused) { inbox->put(std::move(refused)); };
-  events.logged_on = [this](bool) { wake_.set_from_anywhere(); };
-  events.reset = [this] { wake_.set_from_anywhere(); };
-  events.note = [inbox](const std::string& text, bool is_trouble) {
-    log::debug("fix", text);
-    if (is_trouble) inbox->set_trouble(text);
-  };
-  inbox_ = inbox;
-  session_ = std::make_shared<fix::Session>(std::move(settings), std::move(events));
+  inbox_ = std::make_shared<FixInbox>([this] { wake_.set_from_anywhere(); });
+  session_ = std::make_shared<fix::Session>(std::move(settings), events_of_session());
   session_->allow_until(leased_until_);
   session_->start();
+}
+
+// They are called on the session's threads.
+fix::Events FixLink::events_of_session() {
+  fix::Events events;
+  events.report = [inbox = inbox_](fix::Report report) { inbox->put(std::move(report)); };
+  events.refused = [inbox = inbox_](fix::Refused refused) { inbox->put(std::move(refused)); };
+  const auto rate = std::make_shared<LogRate>(kRejectLinesMax);
+  events.rejected = [this, rate](const fix::Rejection& rejection) {
+    (rejection.business ? business_rejects_ : session_rejects_).add();
+    if (!rate->allows(clock_.steady())) return;
+    log::warning("fix", "a message of the broker was refused",
+                 {{"kind", rejection.business ? "business" : "session"},
+                  {"msg_type", rejection.msg_type},
+                  {"tag", rejection.tag},
+                  {"reason", rejection.reason},
+                  {"taken_all_the_same", rejection.is_taken},
+                  {"lines_left_out", rate->take_left_out()}});
+  };
+  events.logged_on = [this](bool) { wake_.set_from_anywhere(); };
+  events.reset = [this] { wake_.set_from_anywhere(); };
+  events.note = [](const std::string& text) { log::debug("fix", text); };
+  events.trouble = [inbox = inbox_](std::string text) { inbox->set_trouble(std::move(text)); };
+  return events;
 }
 
 void FixLink::lease_from(SteadyTime asked) {
@@ -151,7 +172,7 @@ void FixLink::lease_from(SteadyTime asked) {
 Task<FixLink::End> FixLink::keep(std::int64_t epoch) {
   const auto renew_every = options_.lease / 3;
   for (;;) {
-    if (stopping_) co_return End::stopped;
+    if (stopping_ || loops_.has_failed()) co_return End::stopped;
     // Before the state is looked at: what changes from here on sets it again.
     wake_.reset();
     std::exception_ptr failure;
@@ -293,7 +314,7 @@ Task<void> FixLink::close_session(std::int64_t epoch, End end) {
     const auto session = session_;
     const std::function<void()> stop = [session] { session->stop(kLogoutPatience); };
     co_await run_blocking(stop);
-    co_await apply_ended_.wait();
+    co_await loops_.wait();
   }
   std::exception_ptr failure;
   try {

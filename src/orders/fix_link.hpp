@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/loops.hpp"
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "fix/session.hpp"
@@ -55,8 +56,6 @@ class FixLink final : public Service {
  public:
   // A free session is found by a waiting worker within this time.
   static constexpr std::chrono::milliseconds kLookEvery{1'000};
-  // How long a lost connection may last before orders are taken that can only fail.
-  static constexpr std::chrono::milliseconds kLogonGrace{5'000};
   // Stopping: the answer to the Logout, and QuickFIX, which waits up to five seconds for a broker that is
   // gone.
   static constexpr std::chrono::milliseconds kStopMax{10'000};
@@ -72,7 +71,8 @@ class FixLink final : public Service {
   void stop() override;
 
   [[nodiscard]] const FixOptions& options() const { return options_; }
-  // Whether a worker of this process should claim orders.
+  // Whether a worker of this process should claim orders: not while nothing could leave, and not while it
+  // stops.
   [[nodiscard]] bool takes_orders() const;
   // Whether a message could leave now; why not is in `why`.
   [[nodiscard]] bool is_open(std::string& why) const;
@@ -102,6 +102,7 @@ class FixLink final : public Service {
   Task<bool> look();
   Task<void> own(FixOwned owned);
   void open_session(const FixOwned& owned);
+  [[nodiscard]] fix::Events events_of_session();
   Task<End> keep(std::int64_t epoch);
   // False: the session is lost.
   Task<bool> round(std::int64_t epoch);
@@ -129,7 +130,6 @@ class FixLink final : public Service {
   std::shared_ptr<fix::Session> session_;  // null: somebody else has it
   std::string owner_;                      // who, as last seen
   SteadyTime leased_until_{};
-  SteadyTime down_since_{};
   bool was_logged_on_ = false;
   std::int64_t reserved_out_ = 1;
   std::int64_t requests_ = 0;  // sent since the last round that was written
@@ -146,7 +146,7 @@ class FixLink final : public Service {
   bool owning_ = false;
   Signal wake_;
   Signal apply_wake_;
-  Signal apply_ended_;
+  Loops loops_;  // beside the one that keeps the session
 
   metrics::Gauge& state_;
   metrics::Counter& stored_count_;
@@ -154,6 +154,8 @@ class FixLink final : public Service {
   metrics::Counter& unmatched_count_;
   metrics::Counter& late_count_;
   metrics::Counter& taken_count_;
+  metrics::Counter& session_rejects_;  // orders_fix_rejects_sent_total{kind}
+  metrics::Counter& business_rejects_;
 };
 
 }  // namespace todoke::orders

@@ -26,9 +26,8 @@ constexpr double kStateLoggedOn = 2;
 }  // namespace
 
 bool FixLink::takes_orders() const {
-  // The lease: a process that slept past it has lost the session and does not know yet.
-  if (!session_ || stopping_ || clock_.steady() >= leased_until_) return false;
-  return session_->is_logged_on() || clock_.steady() - down_since_ > kLogonGrace;
+  std::string why;
+  return !stopping_ && is_open(why);
 }
 
 bool FixLink::is_open(std::string& why) const {
@@ -37,6 +36,7 @@ bool FixLink::is_open(std::string& why) const {
   } else if (!session_->is_logged_on()) {
     why = "the FIX session is not logged on";
   } else if (clock_.steady() >= leased_until_) {
+    // A process that slept past it has lost the session and does not know yet.
     why = "the lease of the FIX session has lapsed";
   } else {
     return true;
@@ -126,7 +126,6 @@ void FixLink::show() {
   const bool is_logged_on = session_ && session_->is_logged_on();
   if (is_logged_on != was_logged_on_) {
     was_logged_on_ = is_logged_on;
-    down_since_ = clock_.steady();
     log::info("fix", is_logged_on ? "logged on" : "logged out", {{"session", options_.name}});
   }
   state_.set(!session_ ? kStateStandby : is_logged_on ? kStateLoggedOn : kStateLoggedOut);

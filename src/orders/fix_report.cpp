@@ -143,8 +143,9 @@ ExecResult result_of(const FixView& view, const Order& order) {
   result.fills = view.fills;
   sum_fills(result, order);
   result.warnings.clear();
+  if (view.is_unreadable) result.warnings.emplace_back(warning::kUnreadable);
   if (view.state == FixView::State::working) result.warnings.emplace_back(warning::kWorking);
-  if (view.state == FixView::State::ended && result.executed_qty.is_zero()) {
+  if (view.state == FixView::State::ended && result.executed_qty.is_zero() && !view.is_unreadable) {
     result.warnings.emplace_back(warning::kUnfilled);
   }
   return result;

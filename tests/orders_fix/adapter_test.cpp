@@ -1,8 +1,10 @@
 // The adapter over a session with a lease, against the broker and a database.
 #include <future>
+#include <mutex>
 
 #include <fmt/format.h>
 
+#include "base/log.hpp"
 #include "harness/run_task.hpp"
 #include "rig.hpp"
 
@@ -179,16 +181,45 @@ TEST_F(AdapterTest, AReportThatCameAfterTheTryIsFoundWithoutAskingTheBroker) {
   EXPECT_THAT(broker.got("H"), IsEmpty());
 }
 
-TEST_F(AdapterTest, WithoutASessionTheBrokerIsDownAndNothingIsInDoubt) {
+TEST_F(AdapterTest, WithoutASessionNothingIsTakenSentOrAskedHoweverLongItLasts) {
   broker.stop();
-  const auto one = side();
+  const auto one =
+      side("host:1:aa", [](orders::FixOptions& options) { options.lease = std::chrono::hours(1); });
   wait_until("the session", [&] { return one->metric("orders_fix_session_state") == 1; });
   EXPECT_FALSE(one->takes_orders());
+  one->advance(10min);
+  EXPECT_FALSE(one->takes_orders());
   const auto outcome = one->send(order("down-1"));
-  EXPECT_EQ(outcome.result.reason_code, "BROKER_DOWN");
+  EXPECT_TRUE(outcome.held_back);
   EXPECT_FALSE(outcome.in_doubt);
-  EXPECT_EQ(one->find(order("down-1")).answer, FindAnswer::unknown);
+  const auto found = one->find(order("down-1"));
+  EXPECT_EQ(found.answer, FindAnswer::unknown);
+  EXPECT_FALSE(found.was_asked);
   EXPECT_THAT(one->health(), testing::StartsWith("degraded: not logged on to 127.0.0.1:"));
+}
+
+TEST_F(AdapterTest, WhatIsRefusedIsCountedAndLoggedWithoutContent) {
+  std::mutex mutex;
+  std::string logged;
+  const log::Capture capture([&](std::string_view line) {
+    const std::lock_guard lock(mutex);
+    logged += line;
+  });
+  broker.answer_orders([](const FixMessage& order) {
+    auto odd = fill(order, "O1", "2", "10.5", "2", "10.5");
+    odd.repeated = {{20001, "2"}, {20002, "secret-a"}, {20002, "secret-b"}};
+    return FixAnswer{{odd}, false};
+  });
+  const auto one = side();
+  one->await_logon();
+  EXPECT_EQ(text(one->send(order("odd-1")).result.executed_qty), "2");
+  EXPECT_EQ(one->metric("orders_fix_rejects_sent_total{kind=\"session\"}"), 1);
+  EXPECT_EQ(one->metric("orders_fix_rejects_sent_total{kind=\"business\"}"), 0);
+  log::flush();
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(logged, testing::HasSubstr("a message of the broker was refused"));
+  EXPECT_THAT(logged, testing::HasSubstr("tag=20002"));
+  EXPECT_THAT(logged, testing::Not(testing::HasSubstr("secret-")));
 }
 
 TEST_F(AdapterTest, NumbersThatTheBrokerForgotAreToldInHealth) {
@@ -235,6 +266,10 @@ TEST_F(AdapterTest, AnOrderThatHadTheSameKeyBeforeIsNotTakenForThisOne) {
   const auto outcome = one->send(request);
   ASSERT_EQ(outcome.result.fills.size(), 1U);
   EXPECT_EQ(text(outcome.result.fills[0].px), "11");
+  EXPECT_EQ(value(fmt::format("SELECT string_agg(exec_type || ' ' || cum_qty, ',' ORDER BY exec_type) FROM"
+                              " orders.fix_reports_archive WHERE outbox_id = {}",
+                              request.outbox_id - 1'000)),
+            "0 0,F 2");
 }
 
 TEST_F(AdapterTest, OneSideHasTheSessionAndTheOtherTakesItWhenItStops) {
@@ -243,7 +278,7 @@ TEST_F(AdapterTest, OneSideHasTheSessionAndTheOtherTakesItWhenItStops) {
   const auto two = side("host:2:bb");
   wait_until("the other to know", [&] { return two->health() == "up: host:1:aa has the session"; });
   EXPECT_FALSE(two->takes_orders());
-  EXPECT_EQ(two->send(order("standby-1")).result.reason_code, "BROKER_DOWN");
+  EXPECT_TRUE(two->send(order("standby-1")).held_back);
   EXPECT_EQ(one->send(order("first-1")).result.status, ExecStatus::ok);
   one->stop();
   two->await_logon();
@@ -260,7 +295,7 @@ TEST_F(AdapterTest, AnOwnerWhoseSessionWasTakenSendsNothingMore) {
   run("UPDATE orders.fix_sessions SET owner = 'host:2:bb', epoch = epoch + 1,"
       " leased_until = now() + interval '1 hour'");
   const auto outcome = one->send(order("fenced-1"));
-  EXPECT_EQ(outcome.result.reason_code, "BROKER_DOWN");
+  EXPECT_TRUE(outcome.held_back);
   EXPECT_FALSE(outcome.in_doubt);
   wait_until("it to let go", [&] { return one->health() == "up: host:2:bb has the session"; });
   EXPECT_THAT(broker.got("D"), IsEmpty());

@@ -78,11 +78,41 @@ FixMessage plain(const FIX::Message& message) {
   return made;
 }
 
+void put(const FixMessage& message, FIX::FieldMap& made) {
+  for (const auto& field : message.fields) made.setField(field.first, field.second);
+  for (const auto& field : message.repeated) made.setField(FIX::FieldBase(field.first, field.second), false);
+  for (const auto& group : message.groups) {
+    for (const auto& entry : group.entries) {
+      FIX::Group one(group.count, group.first);
+      put(entry, one);
+      made.addGroup(group.count, one);
+    }
+  }
+}
+
 FIX::Message quickfix(const FixMessage& message) {
   FIX::Message made;
   made.getHeader().setField(FIX::FIELD::MsgType, message.type);
-  for (const auto& field : message.fields) made.setField(field.first, field.second);
+  put(message, made);
   return made;
+}
+
+FixMessage entry(const std::map<int, std::string>& fields, const std::vector<FixGroup>& groups = {}) {
+  FixMessage made;
+  made.fields = fields;
+  made.groups = groups;
+  return made;
+}
+
+std::vector<FixGroup> usual_groups() {
+  const FixGroup sub_ids{
+      802, 523, {entry({{523, "desk"}, {803, "4"}}), entry({{523, "trader"}, {803, "2"}})}};
+  const FixGroup parties{453,
+                         448,
+                         {entry({{448, "BROKER"}, {447, "D"}, {452, "1"}}, {sub_ids}),
+                          entry({{448, "CLIENT"}, {447, "D"}, {452, "3"}})}};
+  const FixGroup contra{382, 375, {entry({{375, "A"}, {437, "1"}}), entry({{375, "B"}, {437, "1"}})}};
+  return {parties, contra};
 }
 
 FixMessage report(const FixMessage& order, const std::string& exec_type, const std::string& ord_status) {
@@ -100,6 +130,7 @@ FixMessage report(const FixMessage& order, const std::string& exec_type, const s
   made.fields[6] = "0";
   made.fields[151] = "0";
   made.fields[60] = "20250824-03:34:56.789";
+  made.groups = usual_groups();
   return made;
 }
 

@@ -9,14 +9,19 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace todoke {
 namespace test {
 
+struct FixGroup;
+
 struct FixMessage {
   std::string type;
   std::map<int, std::string> fields;
+  std::vector<FixGroup> groups;
+  std::vector<std::pair<int, std::string>> repeated;  // any number of times the same tag, in no group
   bool poss_dup = false;
   bool poss_resend = false;
   int number = 0;
@@ -25,6 +30,14 @@ struct FixMessage {
     const auto found = fields.find(tag);
     return found == fields.end() ? std::string() : found->second;
   }
+};
+
+// A repeating group: the tag of its count, the tag that each entry begins with, and the entries, which are
+// messages without a type.
+struct FixGroup {
+  int count = 0;
+  int first = 0;
+  std::vector<FixMessage> entries;
 };
 
 // What is done with a message: the answers, in order, and whether the connection is cut afterwards.
@@ -69,7 +82,8 @@ class Broker {
   std::unique_ptr<Impl> impl_;
 };
 
-// Reports on `order`. `fill` and `partial` are trades of LastQty at LastPx.
+// Reports on `order`, with the groups that brokers send: two parties, one of them with sub-ids, and a contra
+// broker. `fill` and `partial` are trades of LastQty at LastPx.
 FixMessage acknowledge(const FixMessage& order);
 FixMessage pending_new(const FixMessage& order);
 FixMessage fill(const FixMessage& order, const std::string& exec_id, const std::string& qty,

@@ -200,5 +200,33 @@ TEST_F(LateReportTest, TextThatIsNoAsciiDoesNotStopTheSession) {
   EXPECT_EQ(value("SELECT text FROM orders.fix_reports WHERE text <> ''"), "caf? ?");
 }
 
+TEST_F(LateReportTest, ReportsOfOrdersThatAreOverGoToTheArchiveAndThoseOfAWorkingOneStay) {
+  broker.answer_orders([](const FixMessage& order) {
+    return order.at(11) == "working-2" ? FixAnswer{{acknowledge(order)}, false} : whole(order);
+  });
+  auto one = side("host:1:aa");
+  one->await_logon();
+  settle("over-1", one->send(order("over-1")));
+  settle("working-2", one->send(order("working-2", TimeInForce::gtc)));
+  await(all_applied(), "0");
+  one.reset();
+  run("UPDATE orders.fix_orders SET touched_at = now() - interval '91 days';"
+      "UPDATE orders.fix_reports SET received_at = now() - interval '91 days'");
+  const auto two = side("host:2:bb");
+  await("SELECT count(*) FROM orders.fix_reports_archive", "2");
+  EXPECT_EQ(value("SELECT string_agg(DISTINCT a.cl_ord_id || ' ' || (a.outbox_id = o.id)::text, ',')"
+                  " FROM orders.fix_reports_archive a JOIN orders.outbox_orders o ON o.idempotency_key = "
+                  "a.cl_ord_id"),
+            "over-1 true");
+  EXPECT_EQ(value("SELECT string_agg(cl_ord_id, ',') FROM orders.fix_orders"), "working-2");
+  // Months later the rest of it is filled.
+  two->await_logon();
+  broker.send(fill(broker.got("D").at(1), "W1", "2", "10", "2", "10"));
+  wait_until("the fill", [&] { return result("working-2", "{executed_qty}") == "2"; });
+  EXPECT_EQ(value("SELECT expires_at > now() + interval '47 hours' FROM orders.idempo_ledger"
+                  " WHERE idempotency_key = 'working-2'"),
+            "true");
+}
+
 }  // namespace
 }  // namespace todoke::test

@@ -201,6 +201,8 @@ TEST_F(FixNodeTest, ABrokerThatIsAwayForAWhileCostsNoOrder) {
   broker.start();
   await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'succeeded'", "10");
   EXPECT_EQ(broker.got("D").size(), 10U);
+  EXPECT_EQ(value("SELECT sum(attempts) FROM orders.outbox_orders"), "0");
+  EXPECT_EQ(value("SELECT count(*) FROM orders.sends"), "10");
 }
 
 TEST_F(FixNodeTest, SettingsThatAreMissingAreNamedAtTheStart) {

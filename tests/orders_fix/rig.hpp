@@ -2,6 +2,7 @@
 // with a broker and a database.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -24,6 +25,19 @@ using namespace std::chrono_literals;
 using orders::FindAnswer;
 using orders::TimeInForce;
 
+// The system's clock, and later where a test says so.
+class LaterClock final : public Clock {
+ public:
+  [[nodiscard]] SystemTime now() const override { return std::chrono::system_clock::now() + offset_.load(); }
+  [[nodiscard]] SteadyTime steady() const override {
+    return std::chrono::steady_clock::now() + offset_.load();
+  }
+  void advance(std::chrono::nanoseconds by) { offset_ = offset_.load() + by; }
+
+ private:
+  std::atomic<std::chrono::nanoseconds> offset_{std::chrono::nanoseconds(0)};
+};
+
 class FixSide {
  public:
   FixSide(const TestDatabase& database, int port, const std::string& worker = "host:1:aa",
@@ -33,6 +47,8 @@ class FixSide {
   FixSide& operator=(const FixSide&) = delete;
 
   void await_logon();
+  // Its clock, not the broker's.
+  void advance(std::chrono::nanoseconds by) { clock_.advance(by); }
   [[nodiscard]] bool takes_orders();
   [[nodiscard]] double metric(const std::string& series) const;
   [[nodiscard]] std::string health() const;
@@ -48,7 +64,7 @@ class FixSide {
   // `then` when it has ended.
   void run(Service& service, std::function<void()> then);
 
-  SystemClock clock_;
+  LaterClock clock_;
   HealthBoard health_;
   metrics::Registry metrics_;
   asio::io_context io_;

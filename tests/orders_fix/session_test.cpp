@@ -35,10 +35,15 @@ class SessionTest : public testing::Test {
     };
     events.logged_on = [](bool) {};
     events.reset = [] {};
-    events.note = [this](const std::string& text, bool) {
+    events.rejected = [this](const fix::Rejection& rejection) {
+      const std::lock_guard lock(mutex);
+      rejected.push_back(rejection);
+    };
+    events.note = [this](const std::string& text) {
       const std::lock_guard lock(mutex);
       notes.push_back(text);
     };
+    events.trouble = [](const std::string&) {};
     auto session = std::make_unique<fix::Session>(std::move(settings), std::move(events));
     session->allow_until(std::chrono::steady_clock::time_point::max());
     session->start();
@@ -72,6 +77,7 @@ class SessionTest : public testing::Test {
   std::mutex mutex;
   std::vector<fix::Report> reports;
   std::vector<fix::Refused> refused;
+  std::vector<fix::Rejection> rejected;
   std::vector<std::string> notes;
 };
 
@@ -185,6 +191,80 @@ TEST_F(SessionTest, AReportWithFieldsThatNobodyKnowsIsTaken) {
   await_logon(*session);
   send(*session, "unknown-1");
   wait_until("the report", [&] { return reports_so_far() == 1; });
+}
+
+TEST_F(SessionTest, AReportWithRepeatingGroupsIsTakenAndNothingIsRejected) {
+  broker.answer_orders([](const FixMessage& order) {
+    auto report = fill(order, "G1", "1", "10", "1", "10");
+    FixMessage leg;
+    leg.fields = {{600, "A"}, {624, "1"}};
+    FixMessage sub_leg = leg;
+    FixMessage party;
+    party.fields = {{524, "X"}, {538, "1"}};
+    sub_leg.groups = {{539, 524, {party, party}}};
+    FixMessage fee;
+    fee.fields = {{137, "0.1"}, {139, "4"}};
+    FixMessage underlying;
+    underlying.fields = {{311, "U"}};
+    FixMessage alt;
+    alt.fields = {{455, "1"}, {456, "4"}};
+    report.groups.push_back({555, 600, {leg, sub_leg}});
+    report.groups.push_back({136, 137, {fee, fee}});
+    report.groups.push_back({711, 311, {underlying, underlying}});
+    report.groups.push_back({454, 455, {alt, alt}});
+    return FixAnswer{{report}, false};
+  });
+  const auto session = open();
+  await_logon(*session);
+  send(*session, "groups-1");
+  wait_until("the report", [&] { return reports_so_far() == 1; });
+  EXPECT_EQ(reports.at(0).last_qty, "1");
+  EXPECT_EQ(reports.at(0).cl_ord_id, "groups-1");
+  EXPECT_EQ(broker.got("3").size(), 0U);
+  EXPECT_TRUE(rejected.empty());
+}
+
+TEST_F(SessionTest, AReportWithAGroupThatNobodyKnowsIsRejectedAndTakenAllTheSame) {
+  broker.answer_orders([](const FixMessage& order) {
+    auto odd = fill(order, "O1", "1", "10", "1", "10");
+    odd.repeated = {{20001, "2"}, {20002, "a"}, {20002, "b"}};
+    return FixAnswer{{odd, fill(order, "O2", "1", "10", "2", "10")}, false};
+  });
+  const auto session = open();
+  await_logon(*session);
+  send(*session, "odd-1");
+  wait_until("both reports", [&] { return reports_so_far() == 2; });
+  EXPECT_EQ(reports.at(0).exec_id, "O1");
+  EXPECT_EQ(reports.at(0).last_qty, "1");
+  EXPECT_EQ(reports.at(1).exec_id, "O2");
+  ASSERT_EQ(rejected.size(), 1U);
+  EXPECT_FALSE(rejected.at(0).business);
+  EXPECT_EQ(rejected.at(0).msg_type, "8");
+  EXPECT_EQ(rejected.at(0).tag, "20002");
+  EXPECT_EQ(rejected.at(0).reason, "13");
+  EXPECT_TRUE(rejected.at(0).is_taken);
+}
+
+TEST_F(SessionTest, AMessageThatIsNotTakenIsToldAsRejected) {
+  const auto session = open();
+  await_logon(*session);
+  FixMessage cancel_reject;
+  cancel_reject.type = "9";  // without a ClOrdID
+  cancel_reject.fields = {{37, "B-1"}};
+  broker.send(cancel_reject);
+  FixMessage news;
+  news.type = "D";  // nobody orders here
+  news.fields = {{11, "x"}, {55, "y"}, {54, "1"}, {60, "20250824-03:34:56"}, {38, "1"}, {40, "1"}};
+  broker.send(news);
+  wait_until("both", [&] {
+    const std::lock_guard lock(mutex);
+    return rejected.size() == 2;
+  });
+  EXPECT_EQ(rejected.at(0).msg_type, "9");
+  EXPECT_FALSE(rejected.at(0).is_taken);
+  EXPECT_FALSE(rejected.at(0).business);
+  EXPECT_EQ(rejected.at(1).msg_type, "D");
+  EXPECT_TRUE(rejected.at(1).business);
 }
 
 TEST_F(SessionTest, ARejectIsTracedBackToItsOrder) {
