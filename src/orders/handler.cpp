@@ -18,6 +18,9 @@ using queue::RowStatus;
 using queue::Step;
 using Ended = queue::Handler::Ended;
 
+constexpr std::string_view kNotSentFromHere =
+    "the broker says that it has an order of this key already, and none was sent from here";
+
 }  // namespace
 
 std::chrono::milliseconds MaxAge::of(TimeInForce time_in_force) const {
@@ -83,8 +86,10 @@ Task<Ended> OrderHandler::handle_order(OrderJob& job, const queue::Hold& hold, S
     co_return fail(job, reason::kValidationError, "no valid order: its key is another than the row's",
                    kRefused);
   }
-  // Nothing that speaks to the broker begins unless it ends while the order is ours.
-  if (!hold.allows(options_.broker_timeout)) co_return Ended{Ended::Then::give_back};
+  // Nothing that speaks to the broker begins unless it ends while the order is ours, and while it could
+  // leave.
+  if (!hold.allows(options_.broker_timeout) || !adapter_.takes_orders())
+    co_return Ended{Ended::Then::give_back};
 
   if (step == Step::look_up_then_try || step == Step::look_up_then_give_up) {
     if (auto found = co_await look_up(job)) co_return *found;
@@ -144,13 +149,15 @@ Task<std::optional<Ended>> OrderHandler::look_up(OrderJob& job) {
   if (failure) found = {FindAnswer::unknown, {}, describe(failure)};
   // A broker may get a try later than it is asked: the order stays in doubt.
   if (found.answer == FindAnswer::not_found) co_return std::nullopt;
+  if (!found.was_asked && !job.tried) co_return Ended{Ended::Then::give_back};
   if (!job.tried) {
-    job.tried = TryRecord{asked.broker_id, began, clock_.now(), clock_.steady() - began_steady, {}, {}};
+    job.tried = TryRecord{asked.broker_id, began, clock_.now(), clock_.steady() - began_steady, {}, {}, {}};
   }
   if (found.answer == FindAnswer::found) {
     job.outcome.doubt_ended = true;
     SendOutcome outcome;
     outcome.result = std::move(found.result);
+    outcome.unread = std::move(found.unread);
     const auto ended = take(job, std::move(outcome));
     job.tried->outcome = "FOUND";
     co_return ended;
@@ -166,7 +173,7 @@ Task<Ended> OrderHandler::send(OrderJob& job, Span& span) {
   auto asked = request(job);
   asked.trace = child.context();
   asked.may_go = [this, &job] { return halts_.lets_go(adapter_.name(), job.order->instrument); };
-  job.tried = TryRecord{asked.broker_id, clock_.now(), {}, {}, {}, std::nullopt};
+  job.tried = TryRecord{asked.broker_id, clock_.now(), {}, {}, {}, std::nullopt, {}};
   const auto began = clock_.steady();
   SendOutcome outcome;
   std::exception_ptr failure;
@@ -191,23 +198,35 @@ Task<Ended> OrderHandler::send(OrderJob& job, Span& span) {
   }
   if (outcome.result.status == ExecStatus::error) child.fail();
   child.end();
-  // The broker has it: what it says of it settles the order. Without a try of ours that may have got there
-  // the key is taken by something else, and this order refused.
-  const bool is_ours = outcome.duplicate && job.row.in_doubt;
-  if (is_ours && adapter_.can_find()) {
+  if (outcome.duplicate) co_return co_await end_duplicate(job, std::move(outcome));
+  co_return take(job, std::move(outcome));
+}
+
+Task<Ended> OrderHandler::end_duplicate(OrderJob& job, SendOutcome outcome) {
+  // An order of which no try of ours can have got there: what we believe may be wrong (a proxy repeats
+  // requests), or the key is taken by something else. Only a look-up tells, and the tries that ended here
+  // don't.
+  const bool may_be_ours = job.row.in_doubt && job.last_error_msg != kNotSentFromHere;
+  if (adapter_.can_find()) {
     if (auto found = co_await look_up(job)) co_return *found;
   }
-  if (is_ours) {
+  if (may_be_ours) {
     outcome.result.status = ExecStatus::ok;
     outcome.result.reason_code.clear();
     outcome.result.warnings.emplace_back(warning::kWorking);
+    co_return take(job, std::move(outcome));
   }
-  co_return take(job, std::move(outcome));
+  job.tried->outcome = reason::kInternalError;
+  auto ended = fail(job, reason::kInternalError, std::string(kNotSentFromHere),
+                    Outcome{.kind = Outcome::Kind::transient, .in_doubt = true});
+  ended.reach = Reach::reached;
+  co_return ended;
 }
 
 Ended OrderHandler::take(OrderJob& job, SendOutcome outcome) {
   job.result = std::move(outcome.result);
   if (!job.result.broker.order_ref.empty()) job.tried->broker_ref = job.result.broker.order_ref;
+  job.tried->note = std::move(outcome.unread);
   const bool doubt_ended = job.outcome.doubt_ended;
   if (job.result.status == ExecStatus::ok) {
     job.outcome = {.kind = Outcome::Kind::done};

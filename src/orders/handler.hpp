@@ -45,6 +45,8 @@ class OrderHandler final : public queue::Handler {
   // Settled by what the broker says, or nothing: it has no such order.
   Task<std::optional<Ended>> look_up(OrderJob& job);
   Task<Ended> send(OrderJob& job, Span& span);
+  // The broker says that it has an order of this key already: looked up, and never a refusal.
+  Task<Ended> end_duplicate(OrderJob& job, SendOutcome outcome);
   Task<bool> is_halted_now(const OrderJob& job);
   Ended take(OrderJob& job, SendOutcome outcome);
   static Ended fail(OrderJob& job, std::string_view code, std::string message, queue::Outcome outcome);

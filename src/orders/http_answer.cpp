@@ -55,45 +55,139 @@ std::optional<Decimal> number_in(const JsonValue& document, std::string_view nam
   return number ? std::optional(*number) : std::nullopt;
 }
 
-std::optional<std::vector<Fill>> fills_in(const JsonValue& document) {
+// What a body says. `unread`: what could not be read of it, by name; empty: nothing.
+struct Answer {
+  ExecResult result;
+  std::string unread;
+};
+
+std::optional<Fill> fill_in(const JsonValue& value) {
+  if (!value.is(Kind::object)) return std::nullopt;
+  const auto px = number_in(value, "px");
+  const auto qty = number_in(value, "qty");
+  const auto ts = parse_timestamp(text_in(value, "ts", kMessageBytesMax));
+  if (!px || !qty || !qty->is_positive() || !ts) return std::nullopt;
+  return Fill{*px, *qty, *ts};
+}
+
+// Those that can be read.
+std::vector<Fill> fills_in(const JsonValue& document, std::string& unread) {
   std::vector<Fill> fills;
   const auto* list = document.member("fills");
   if (list == nullptr) return fills;
-  if (!list->is(Kind::array) || list->values.size() > kFillsMax) return std::nullopt;
-  for (const auto& value : list->values) {
-    if (!value.is(Kind::object)) return std::nullopt;
-    const auto px = number_in(value, "px");
-    const auto qty = number_in(value, "qty");
-    const auto ts = parse_timestamp(text_in(value, "ts", kMessageBytesMax));
-    if (!px || !qty || !qty->is_positive() || !ts) return std::nullopt;
-    fills.push_back({*px, *qty, *ts});
+  if (!list->is(Kind::array) || list->values.size() > kFillsMax) {
+    unread = "fills";
+    return fills;
+  }
+  for (std::size_t i = 0; i < list->values.size(); ++i) {
+    if (auto fill = fill_in(list->values[i])) {
+      fills.push_back(std::move(*fill));
+    } else if (unread.empty()) {
+      unread = path_of("fills", i);
+    }
   }
   return fills;
 }
 
-// Nothing: it is no answer that can be read.
-std::optional<ExecResult> result_in(std::string_view body, const Order& order) {
-  const auto document = read_json(body);
-  if (!document || !document->is(Kind::object)) return std::nullopt;
-  const auto status = text_in(*document, "status", kMessageBytesMax);
-  ExecResult result;
-  result.broker = {"http", ref_in(*document)};
-  auto fills = fills_in(*document);
-  if (!fills) return std::nullopt;
-  // A refusal with fills contradicts itself.
-  if (status == "error" && fills->empty()) {
-    result.reason_code = reason::kBrokerRejected;
-    return result;
+// Looks for `status` in a body that is not the JSON that we take (bytes that are no UTF-8, a member twice, an
+// end that is missing): whether the object says "ok", and nothing else, as its own status.
+class StatusScan {
+ public:
+  explicit StatusScan(std::string_view text) : rest_(text) {}
+
+  bool says_ok() {
+    bool is_ok = false;
+    int depth = 0;
+    while (!rest_.empty()) {
+      const char c = rest_.front();
+      if (c == '"') {
+        const auto name = take_string();
+        if (!name) return is_ok;
+        if (depth != 1 || *name != "status" || !take_colon()) continue;
+        if (take_string() != "ok") return false;
+        is_ok = true;
+        continue;
+      }
+      if (c == '{' || c == '[') ++depth;
+      if (c == '}' || c == ']') --depth;
+      rest_.remove_prefix(1);
+    }
+    return is_ok;
   }
-  if (status != "ok") return std::nullopt;
+
+ private:
+  void skip_space() {
+    const auto next = rest_.find_first_not_of(" \t\n\r");
+    rest_.remove_prefix(next == std::string_view::npos ? rest_.size() : next);
+  }
+  bool take_colon() {
+    skip_space();
+    if (!rest_.starts_with(':')) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  // What stands between quotes, escapes as they are written. Nothing: there is no string, or it has no end.
+  std::optional<std::string_view> take_string() {
+    skip_space();
+    if (!rest_.starts_with('"')) return std::nullopt;
+    for (std::size_t at = 1; at < rest_.size(); ++at) {
+      if (rest_[at] == '\\') {
+        ++at;
+      } else if (rest_[at] == '"') {
+        const auto inside = rest_.substr(1, at - 1);
+        rest_.remove_prefix(at + 1);
+        return inside;
+      }
+    }
+    rest_ = {};
+    return std::nullopt;
+  }
+
+  std::string_view rest_;
+};
+
+// An order that was taken, whatever else the answer says.
+Answer taken(std::vector<Fill> fills, std::string order_ref, std::string unread, const Order& order) {
+  Answer answer;
+  auto& result = answer.result;
   result.status = ExecStatus::ok;
-  result.fills = std::move(*fills);
+  result.broker = {"http", std::move(order_ref)};
+  result.fills = std::move(fills);
   sum_fills(result, order);
-  if (result.executed_qty > order.qty) return std::nullopt;
+  if (result.executed_qty > order.qty) {
+    unread = "fills: more than the order's qty";
+    result.fills.clear();
+    result.warnings.clear();
+    sum_fills(result, order);
+  }
+  // What was filled is not known then.
+  if (!unread.empty()) {
+    result.warnings = {std::string(warning::kUnreadable)};
+  }
   if (order.time_in_force == TimeInForce::gtc && result.executed_qty < order.qty) {
     result.warnings.emplace_back(warning::kWorking);
   }
-  return result;
+  answer.unread = std::move(unread);
+  return answer;
+}
+
+// Nothing: it is no answer that can be read.
+std::optional<Answer> answer_in(std::string_view body, const Order& order) {
+  const auto document = read_json(body);
+  if (!document || !document->is(Kind::object)) {
+    if (!body.starts_with('{') || !StatusScan(body).says_ok()) return std::nullopt;
+    return taken({}, "", document ? "body" : "body: " + document.error().message, order);
+  }
+  const auto status = text_in(*document, "status", kMessageBytesMax);
+  std::string unread;
+  auto fills = fills_in(*document, unread);
+  if (status == "ok") return taken(std::move(fills), ref_in(*document), std::move(unread), order);
+  // A refusal with fills contradicts itself.
+  if (status != "error" || !fills.empty() || !unread.empty()) return std::nullopt;
+  Answer answer;
+  answer.result.broker = {"http", ref_in(*document)};
+  answer.result.reason_code = reason::kBrokerRejected;
+  return answer;
 }
 
 // A number of seconds, or a date as HTTP writes it.
@@ -133,14 +227,15 @@ std::string said(const net::Response& response) {
 SendOutcome read_send_answer(const net::Response& response, const Order& order) {
   const int status = response.status;
   if (status >= 200 && status < 300) {
-    auto result = result_in(response.body, order);
-    if (!result) {
+    auto answer = answer_in(response.body, order);
+    if (!answer) {
       return failure(reason::kInternalError, "the broker's answer can't be read", true);
     }
     SendOutcome outcome;
-    outcome.duplicate = result->status == ExecStatus::error && says_duplicate(response);
-    if (result->status == ExecStatus::error) outcome.message = said(response);
-    outcome.result = std::move(*result);
+    outcome.duplicate = answer->result.status == ExecStatus::error && says_duplicate(response);
+    if (answer->result.status == ExecStatus::error) outcome.message = said(response);
+    outcome.result = std::move(answer->result);
+    outcome.unread = std::move(answer->unread);
     return outcome;
   }
   switch (status) {
@@ -151,8 +246,7 @@ SendOutcome read_send_answer(const net::Response& response, const Order& order) 
     case 408:
       return failure(reason::kBrokerTimeout, said(response), true);
     case 425:
-    case 429:
-    case 503: {
+    case 429: {
       auto outcome = failure(reason::kBrokerDown, said(response), false);
       outcome.retry_after = retry_after_in(response);
       return outcome;
@@ -160,8 +254,13 @@ SendOutcome read_send_answer(const net::Response& response, const Order& order) 
     default:
       break;
   }
-  // It may have failed before or after it took the order.
-  if (status >= 500) return failure(reason::kBrokerDown, said(response), true);
+  // It may have failed before or after it took the order: a 503 comes from a proxy, too, whose upstream has
+  // the order and has not answered.
+  if (status >= 500) {
+    auto outcome = failure(reason::kBrokerDown, said(response), true);
+    outcome.retry_after = retry_after_in(response);
+    return outcome;
+  }
   if (status < 400) return failure(reason::kBrokerDown, said(response), false);
   auto outcome = failure(reason::kBrokerRejected, said(response), false);
   outcome.duplicate = says_duplicate(response);
@@ -174,15 +273,18 @@ FindOutcome read_find_answer(const net::Response& response, const Order& order) 
     outcome.answer = FindAnswer::not_found;
     return outcome;
   }
-  auto result = response.status == 200 ? result_in(response.body, order) : std::nullopt;
+  auto answer = response.status == 200 ? answer_in(response.body, order) : std::nullopt;
   // "There is one already" says nothing of what became of it.
-  if (result && result->status == ExecStatus::error && says_duplicate(response)) result.reset();
-  if (!result) {
-    outcome.message = response.status == 200 ? "the broker's answer can't be read" : said(response);
+  if (answer && answer->result.status == ExecStatus::error && says_duplicate(response)) answer.reset();
+  if (!answer) {
+    // Without the broker's words: commands print it.
+    outcome.message = response.status == 200 ? "the broker's answer can't be read"
+                                             : fmt::format("the broker answered {}", response.status);
     return outcome;
   }
   outcome.answer = FindAnswer::found;
-  outcome.result = std::move(*result);
+  outcome.result = std::move(answer->result);
+  outcome.unread = std::move(answer->unread);
   return outcome;
 }
 

@@ -5,6 +5,10 @@
 //
 //   {"status": "ok" | "error", "order_ref": "…", "fills": [{"px": 100.5, "qty": 1, "ts": "2025-08-24T…Z"}],
 //    "reason_code": "…", "message": "…"}
+//
+// A `status` of "ok" is an acknowledgement, whatever else can't be read: the order is never sent again. What
+// could not be read is named in `unread`, the result has the warning UNREADABLE, and the fills that could be
+// read.
 #pragma once
 
 #include <string_view>
@@ -15,8 +19,8 @@
 
 namespace todoke::orders {
 
-// 2xx by its body; 408, 425, 429, 5xx and a 2xx that can't be read are worth another try; 401, 403, 404 and
-// redirects mean that nobody there takes orders; other 4xx are final.
+// 2xx by its body; 408, 425, 429, 5xx and a 2xx that can't be read are worth another try, and in doubt but
+// for 425 and 429; 401, 403, 404 and redirects mean that nobody there takes orders; other 4xx are final.
 SendOutcome read_send_answer(const net::Response& response, const Order& order);
 
 // 404: not found.

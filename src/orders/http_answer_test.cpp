@@ -85,16 +85,58 @@ TEST(HttpAnswer, AMessageKeepsItsLanguageButNoControlCharacters) {
   EXPECT_EQ(outcome.message, "the broker answered 200: 証拠金不足?[2J???end");
 }
 
-TEST(HttpAnswer, ASuccessThatCantBeReadIsInDoubt) {
-  for (const auto* body : {"", "OK", "[]", R"({"status":"done"})", R"({"status":"ok","fills":{}})",
-                           R"({"status":"ok","fills":[{"px":"100","qty":1,"ts":"2025-08-24T00:00:00Z"}]})",
-                           R"({"status":"ok","fills":[{"px":1,"qty":3,"ts":"2025-08-24T00:00:00Z"}]})",
-                           R"({"status":"ok","fills":[{"px":1,"qty":-1,"ts":"2025-08-24T00:00:00Z"}]})"}) {
+TEST(HttpAnswer, AnAnswerWithoutAReadableStatusIsInDoubt) {
+  for (const auto* body :
+       {"", "OK", "[]", R"({"status":"done"})", R"({"status":"error","fills":{}})", R"(["status","ok"])",
+        R"({"inner":{"status":"ok"},"message":"\xff"})", R"({"status":"ok","status":"error"})",
+        R"({"message":"status\":\"ok)", R"({"status":"o)"}) {
     const auto outcome = sent(200, body);
     EXPECT_EQ(outcome.result.status, ExecStatus::error) << body;
     EXPECT_EQ(outcome.result.reason_code, reason::kInternalError) << body;
     EXPECT_TRUE(outcome.in_doubt) << body;
   }
+}
+
+TEST(HttpAnswer, AReadableOkIsAnAcknowledgementWhateverElseCantBeRead) {
+  struct Case {
+    std::string body;
+    std::string unread;
+  };
+  const Case cases[] = {
+      {R"({"status":"ok","fills":{}})", "fills"},
+      {R"({"status":"ok","fills":[{"px":"100","qty":1,"ts":"2025-08-24T00:00:00Z"}]})", "fills[0]"},
+      {R"({"status":"ok","fills":[{"px":1,"qty":-1,"ts":"2025-08-24T00:00:00Z"}]})", "fills[0]"},
+      {R"({"status":"ok","fills":[{"px":1,"qty":1}]})", "fills[0]"},
+      {R"({"status":"ok","fills":[{"px":1,"qty":3,"ts":"2025-08-24T00:00:00Z"}]})",
+       "fills: more than the order's qty"},
+      {"{\"status\":\"ok\",\"message\":\"Ausf\xFChrung\"}", "body: is no valid UTF-8"},
+      {R"({"message":"\ud800","status":"ok"})", "body: holds half of a surrogate pair"},
+      {R"({"status" : "ok", "status": "ok"})", "body: is there twice"},
+      {R"({"status":"ok","fills":[{"px":1,)", "body: is no valid JSON: the name of a member is missing"},
+  };
+  for (const auto& [body, unread] : cases) {
+    const auto outcome = sent(200, body);
+    EXPECT_EQ(outcome.result.status, ExecStatus::ok) << body;
+    EXPECT_FALSE(outcome.in_doubt) << body;
+    EXPECT_EQ(outcome.unread, unread) << body;
+    EXPECT_THAT(outcome.result.warnings, ElementsAre("UNREADABLE")) << body;
+    EXPECT_EQ(outcome.result.executed_qty, Decimal(0)) << body;
+    EXPECT_THAT(sent(200, body, TimeInForce::gtc).result.warnings, ElementsAre("UNREADABLE", "WORKING"))
+        << body;
+    const auto found = read_find_answer(net::json_response(200, body), order_of());
+    EXPECT_EQ(found.answer, FindAnswer::found) << body;
+    EXPECT_EQ(found.unread, unread) << body;
+  }
+}
+
+TEST(HttpAnswer, FillsThatCanBeReadAreKeptBesideOneThatCant) {
+  const auto outcome =
+      sent(200, R"({"status":"ok","order_ref":"b-2","fills":[)"
+                R"({"px":10,"qty":0.5,"ts":"2025-08-24T00:00:00Z"},{"px":10,"qty":"1.5"}]})");
+  EXPECT_EQ(outcome.result.executed_qty.text(), "0.5");
+  EXPECT_EQ(outcome.result.broker.order_ref, "b-2");
+  EXPECT_THAT(outcome.result.warnings, ElementsAre("UNREADABLE"));
+  EXPECT_EQ(outcome.unread, "fills[1]");
 }
 
 TEST(HttpAnswer, StatusesAreSortedByWhatHelps) {
@@ -110,7 +152,7 @@ TEST(HttpAnswer, StatusesAreSortedByWhatHelps) {
       {409, reason::kBrokerRejected, false}, {422, reason::kBrokerRejected, false},
       {425, reason::kBrokerDown, false},     {429, reason::kBrokerDown, false},
       {500, reason::kBrokerDown, true},      {502, reason::kBrokerDown, true},
-      {503, reason::kBrokerDown, false},     {504, reason::kBrokerDown, true},
+      {503, reason::kBrokerDown, true},      {504, reason::kBrokerDown, true},
   };
   for (const auto& [status, code, in_doubt] : kCases) {
     const auto outcome = sent(status);
@@ -126,6 +168,9 @@ TEST(HttpAnswer, RetryAfterIsKeptWithinReason) {
     return read_send_answer(response, order_of()).retry_after;
   };
   EXPECT_EQ(pause("7"), std::chrono::seconds(7));
+  auto unavailable = net::text_response(503, "");
+  unavailable.headers.set("Retry-After", "7");
+  EXPECT_EQ(read_send_answer(unavailable, order_of()).retry_after, std::chrono::seconds(7));
   EXPECT_EQ(pause("999999"), std::chrono::hours(1));
   EXPECT_EQ(pause("99999999999999999999"), std::chrono::hours(1));
   EXPECT_EQ(pause("-1"), std::nullopt);
@@ -151,6 +196,7 @@ TEST(HttpAnswer, ALookUpFindsMissesOrDoesNotKnow) {
   EXPECT_EQ(found(404, "").answer, FindAnswer::not_found);
   for (const int status : {401, 429, 500}) EXPECT_EQ(found(status, kFilled).answer, FindAnswer::unknown);
   EXPECT_EQ(found(200, "?").answer, FindAnswer::unknown);
+  EXPECT_EQ(found(503, R"({"message":"no margin for 5 BTC"})").message, "the broker answered 503");
 }
 
 TEST(HttpAnswer, AnExchangeWithoutAnAnswerIsInDoubtOnceSomethingWasSent) {

@@ -20,6 +20,7 @@ struct TryRecord {
   SteadyTime::duration took{};  // by a clock that is never set
   std::string outcome;          // ok, or a reason code
   std::optional<std::string> broker_ref;
+  std::string note;  // what could not be read of the broker's answer; empty: nothing
 };
 
 struct OrderJob : queue::Job {

@@ -46,7 +46,8 @@ SqlPort::SqlPort(const pg::ConnectOptions& connect, SqlPortOptions options, cons
       taking_(connect),
       letting_go_(connect),
       keeping_(connect),
-      house_(connect) {}
+      house_(connect),
+      success_lines_(options_.success_lines_max) {}
 
 void SqlPort::close() {
   for (auto* link : {&taking_, &letting_go_, &keeping_, &house_}) link->close();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log_rate.hpp"
 #include "orders/db_link.hpp"
 #include "orders/halts.hpp"
 #include "orders/order_job.hpp"
@@ -30,7 +31,9 @@ struct SqlPortOptions {
   std::chrono::seconds keep_succeeded{24 * 3600};
   std::chrono::seconds keep_aborted{7 * 24 * 3600};
   std::chrono::seconds keep_ledger{48 * 3600};
-  std::int64_t history_months = 0;  // of the journal and the archive; 0: for ever
+  std::int64_t history_months = 0;  // of the journal and the archives; 0: for ever
+  // Lines in a second that tell of a success; those beyond are written at debug, and counted in the next one.
+  std::uint64_t success_lines_max = 20;
 };
 
 class SqlPort final : public queue::Port {
@@ -86,6 +89,7 @@ class SqlPort final : public queue::Port {
   std::string purge_after_key_;
   SteadyTime partitions_at_{};            // when they were made last
   std::optional<SteadyTime> history_at_;  // when old ones were dropped last
+  LogRate success_lines_;
 };
 
 }  // namespace todoke::orders

@@ -66,6 +66,7 @@ struct JournalColumns {
   Column<SystemTime> ended;
   Column<std::string> outcomes;
   Column<std::string> refs;
+  Column<std::string> notes;
 
   static inline const std::optional<TryRecord> kNone;
 
@@ -76,6 +77,7 @@ struct JournalColumns {
     ended.push_back(tried ? std::optional(tried->ended_at) : std::nullopt);
     outcomes.push_back(tried ? std::optional(tried->outcome) : std::nullopt);
     refs.push_back(tried ? tried->broker_ref : std::nullopt);
+    notes.push_back(tried ? text_or_null(tried->note) : std::nullopt);
   }
 };
 
@@ -211,7 +213,7 @@ Task<pg::Result> SqlPort::run_settle(const Held& jobs) {
   params.add(messages).add(delays).add(in_doubt).add(ledger).add(http).add(digests).add(payloads).add(
       missing);
   params.add(hashes).add(journal.broker_ids).add(journal.began).add(journal.ended).add(journal.outcomes);
-  params.add(journal.refs);
+  params.add(journal.refs).add(journal.notes);
   co_return co_await connection->query(sql::kSettle, std::move(params), until);
 }
 
@@ -261,7 +263,7 @@ Task<Tickets> SqlPort::journal_fenced(const Held& jobs) {
   const auto until = deadline();
   auto* connection = co_await letting_go_.get(until);
   pg::Params params(options_.worker, options_.adapter, ids, claims, hashes, journal.broker_ids, journal.began,
-                    journal.ended, journal.outcomes, journal.refs);
+                    journal.ended, journal.outcomes, journal.refs, journal.notes);
   const auto rows = co_await connection->query(sql::kJournalFenced, std::move(params), until);
   Tickets settled;
   for (const auto& row : rows) {
@@ -289,8 +291,9 @@ void SqlPort::tell_settled(const OrderJob& job) {
       metrics_.retries[std::min(attempt, metrics_.retries.size()) - 1]->add();
     }
   }
-  log::write(job.verdict.status == RowStatus::succeeded ? log::Level::debug : log::Level::info, "orders",
-             "order settled",
+  // Failures are told one by one, whatever their number.
+  const bool is_told = job.verdict.status != RowStatus::succeeded || success_lines_.allows(clock_.steady());
+  log::write(is_told ? log::Level::info : log::Level::debug, "orders", "order settled",
              {{"idempotency_key", job.key_hash},
               {"outbox_id", job.ticket.id.value},
               {"status", to_string(job.verdict.status)},
@@ -298,7 +301,8 @@ void SqlPort::tell_settled(const OrderJob& job) {
               {"reason_code", job.error_code},
               {"adapter", options_.adapter},
               {"in_doubt", job.verdict.in_doubt},
-              {"latency_ms", sending_ms(job)}});
+              {"latency_ms", sending_ms(job)},
+              {"lines_left_out", is_told ? success_lines_.take_left_out() : 0}});
 }
 
 void SqlPort::tell_followed(const OrderJob& job, const pg::Row& row) {

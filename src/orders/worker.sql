@@ -141,12 +141,12 @@ RETURNING o.id, o.claim_no;
 WITH held AS MATERIALIZED (
   SELECT o.id, o.idempotency_key, o.request_digest, t.claim_no, t.status, t.counted, t.error_code, t.error_msg, t.delay_ms,
     t.in_doubt, t.ledger_status, t.http_status, t.result_digest, t.payload, t.ledger_missing, t.key_hash, t.broker_id,
-    t.began_at, t.ended_at, t.outcome, t.broker_ref
+    t.began_at, t.ended_at, t.outcome, t.broker_ref, t.note
   FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::integer[], $7::text[], $8::text[], $9::bigint[], $10::boolean[],
               $11::text[], $12::integer[], $13::text[], $14::text[], $15::boolean[], $16::text[], $17::text[],
-              $18::timestamptz[], $19::timestamptz[], $20::text[], $21::text[])
+              $18::timestamptz[], $19::timestamptz[], $20::text[], $21::text[], $22::text[])
     AS t (id, claim_no, status, counted, error_code, error_msg, delay_ms, in_doubt, ledger_status, http_status,
-          result_digest, payload, ledger_missing, key_hash, broker_id, began_at, ended_at, outcome, broker_ref)
+          result_digest, payload, ledger_missing, key_hash, broker_id, began_at, ended_at, outcome, broker_ref, note)
   CROSS JOIN LATERAL (
     SELECT o.id, o.idempotency_key, o.request_digest FROM orders.outbox_orders o
     WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE SKIP LOCKED) o),
@@ -183,8 +183,8 @@ settled AS (
   RETURNING o.id, o.claim_no),
 journal AS (
   INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, broker_id, began_at, ended_at, outcome, broker_ref,
-    worker)
-  SELECT h.id, h.key_hash, h.claim_no, $2, h.broker_id, h.began_at, h.ended_at, h.outcome, h.broker_ref, $1
+    note, worker)
+  SELECT h.id, h.key_hash, h.claim_no, $2, h.broker_id, h.began_at, h.ended_at, h.outcome, h.broker_ref, h.note, $1
   FROM held h WHERE h.outcome IS NOT NULL)
 SELECT id, claim_no, true AS settled FROM settled UNION ALL SELECT id, claim_no, false FROM held;
 
@@ -193,14 +193,14 @@ SELECT id, claim_no, true AS settled FROM settled UNION ALL SELECT id, claim_no,
 -- name: journal_fenced
 WITH t AS MATERIALIZED (
   SELECT t.*, s.fenced FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::timestamptz[],
-      $8::timestamptz[], $9::text[], $10::text[])
-    AS t (id, claim_no, key_hash, broker_id, began_at, ended_at, outcome, broker_ref)
+      $8::timestamptz[], $9::text[], $10::text[], $11::text[])
+    AS t (id, claim_no, key_hash, broker_id, began_at, ended_at, outcome, broker_ref, note)
   LEFT JOIN LATERAL (SELECT s.fenced FROM orders.sends s
     WHERE s.outbox_id = t.id AND s.claim_no = t.claim_no AND s.worker = $1 AND s.outcome <> 'LEASE_EXPIRED' LIMIT 1) s ON true),
 written AS (
   INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, broker_id, began_at, ended_at, outcome, broker_ref,
-    worker, fenced)
-  SELECT t.id, t.key_hash, t.claim_no, $2, t.broker_id, t.began_at, t.ended_at, t.outcome, t.broker_ref, $1, true
+    note, worker, fenced)
+  SELECT t.id, t.key_hash, t.claim_no, $2, t.broker_id, t.began_at, t.ended_at, t.outcome, t.broker_ref, t.note, $1, true
   FROM t WHERE t.fenced IS NULL)
 SELECT t.id, t.claim_no, coalesce(t.fenced, true) AS fenced FROM t;
 

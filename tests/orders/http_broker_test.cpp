@@ -20,7 +20,8 @@ using testing::HasSubstr;
 
 class HttpBroker {
  public:
-  enum class Mood { good, waiting, silent, busy, locked, broken, refusing, wordy };
+  // `unavailable` and `odd` execute: the one answers 503, the other with fills that can't be read.
+  enum class Mood { good, waiting, silent, busy, locked, broken, refusing, wordy, unavailable, odd };
 
   // With a certificate: over TLS only.
   explicit HttpBroker(const net::test::TestCertificate* certificate = nullptr)
@@ -71,7 +72,9 @@ class HttpBroker {
         mood = moods_.front();
         moods_.pop_front();
       }
-      if (mood == Mood::good || mood == Mood::waiting || mood == Mood::silent) again = executed_[key]++ > 0;
+      const bool executes = mood == Mood::good || mood == Mood::waiting || mood == Mood::silent ||
+                            mood == Mood::unavailable || mood == Mood::odd;
+      if (executes) again = executed_[key]++ > 0;
       if (again) --executed_[key];
     }
     switch (mood) {
@@ -97,6 +100,10 @@ class HttpBroker {
         for (int i = 0; i < 100; ++i) reference += "\u3042";
         co_return net::json_response(201, R"({"status":"ok","order_ref":")" + reference + R"("})");
       }
+      case Mood::unavailable:
+        co_return net::error_response(503, "UNAVAILABLE", "the upstream did not answer");
+      case Mood::odd:
+        co_return net::json_response(201, R"({"status":"ok","order_ref":"b-8","fills":[{"px":"10.5"}]})");
       case Mood::good:
         break;
     }
@@ -179,14 +186,46 @@ TEST_F(HttpBrokerTest, WhereTheBrokerCantBeAskedItsWordThatItHasTheOrderSettlesI
   EXPECT_EQ(ledger("http-0003", "response_payload_json ->> 'warnings'"), R"(["WORKING"])");
 }
 
-TEST_F(HttpBrokerTest, ADuplicateOfWhatWasNeverSentIsARefusal) {
+TEST_F(HttpBrokerTest, ADuplicateOfWhatWasNeverSentIsLookedUp) {
   broker.execute("taken-key");
   const auto running = worker();
   accept("taken-key");
+  await_status("taken-key", "succeeded");
+  EXPECT_EQ(journal(), "FOUND");
+  EXPECT_EQ(ledger("taken-key", "response_payload_json ->> 'executed_qty'"), "2");
+  EXPECT_EQ(broker.executions("taken-key"), 1);
+}
+
+TEST_F(HttpBrokerTest, ADuplicateThatNobodyCanLookUpEndsInDoubtAndNeitherAsSuccessNorAsRefusal) {
+  broker.execute("taken-key");
+  const auto running = worker(false, {"OUTBOX_MAX_ATTEMPTS=3"});
+  accept("taken-key");
   await_status("taken-key", "aborted");
-  EXPECT_EQ(of("taken-key", "concat_ws(',', last_error_code, in_doubt)"), "BROKER_REJECTED,f");
-  EXPECT_EQ(ledger("taken-key", "status"), "failed");
+  EXPECT_EQ(of("taken-key", "concat_ws(',', last_error_code, in_doubt, attempts)"), "INTERNAL_ERROR,t,3");
+  EXPECT_EQ(ledger("taken-key", "response_payload_json ->> 'warnings'"), R"(["IN_DOUBT"])");
+  EXPECT_EQ(broker.executions("taken-key"), 1);
+}
+
+TEST_F(HttpBrokerTest, AnOrderBehindA503IsInDoubtAndLookedUp) {
+  broker.next({Mood::unavailable});
+  const auto running = worker();
+  accept("proxy-key");
+  await_status("proxy-key", "succeeded");
+  EXPECT_EQ(journal(), "BROKER_DOWN,FOUND");
+  EXPECT_EQ(broker.executions("proxy-key"), 1);
+}
+
+TEST_F(HttpBrokerTest, AnOkWhoseFillsCantBeReadIsNotSentAgain) {
+  broker.next({Mood::odd});
+  const auto running = worker();
+  accept("odd-key-1");
+  await_status("odd-key-1", "succeeded");
   EXPECT_EQ(broker.requests().size(), 1U);
+  EXPECT_EQ(ledger("odd-key-1", "response_payload_json ->> 'warnings'"), R"(["UNREADABLE"])");
+  EXPECT_EQ(ledger("odd-key-1", "response_payload_json -> 'broker' ->> 'order_ref'"), "b-8");
+  EXPECT_EQ(value("SELECT concat_ws(',', outcome, note) FROM orders.sends"), "ok,fills[0]");
+  EXPECT_THAT(todoke_on(test_database, {"orders", "show", "odd-key-1"}).out,
+              HasSubstr("could not be read: fills[0]"));
 }
 
 TEST_F(HttpBrokerTest, AnOrderStaysInDoubtWhenTheBrokerDoesNotKnowItYet) {

@@ -137,7 +137,7 @@ TEST_F(OrderObservability, ATryIsASpanOfTheClientsTraceAndTheSendItsChild) {
 }
 
 TEST_F(OrderObservability, EveryTryEndsInALogLineWithTheFieldsThatOperatorsSearchBy) {
-  const auto worker = node({"TODOKE_LOG_LEVEL=debug", "TODOKE_BROKER_PAPER_FIRST=down"});
+  const auto worker = node({"TODOKE_BROKER_PAPER_FIRST=down"});
   ASSERT_EQ(post_in_trace(worker->public_url()), 201);
   await_status(kKey, "succeeded");
   worker->stop();

@@ -156,7 +156,7 @@ Task<net::Response> Broker::take(net::Request& request, std::string key) {
     if (is_marked) ++entry.marked;
     if (!is_marked && entry.doubtful) ++entry.unmarked;
     entry.doubtful = entry.doubtful || mood == Mood::lost || mood == Mood::silent || mood == Mood::broken ||
-                     mood == Mood::failing;
+                     mood == Mood::failing || mood == Mood::down;
     const bool was_decided = !entry.verdict.empty();
     decide(entry, mood, request.body);
     if (mood == Mood::good || mood == Mood::lost || mood == Mood::refusing)
@@ -180,7 +180,8 @@ Task<net::Response> Broker::take(net::Request& request, std::string key) {
       response = net::text_response(200, "<html>");
       break;
     case Mood::failing:
-      response = net::error_response(500, "OOPS", "something broke");
+      // A proxy before it says 503, whatever became of the order.
+      response = net::error_response(key.size() % 2 == 0 ? 500 : 503, "OOPS", "something broke");
       break;
     case Mood::good:
     case Mood::refusing:
