@@ -54,12 +54,12 @@ pg::ConnectOptions connect_options(const TestDatabase& database) {
 struct RelayRig::Parts {
   explicit Parts(const RigOptions& options)
       : config(config_of(options.flags)),
-        live(config),
         pool({.name = "control", .connect = connect_options(*options.database)}, clock, registry),
         read_pool({.name = "reads", .connect = connect_options(*options.database)}, clock, registry),
         listener(std::make_shared<pg::Listener>(
             main.executor(), pg::ListenerOptions{.connect = connect_options(*options.database)}, registry)),
-        supervisor(main.executor(), clock, board, registry) {
+        supervisor(main.executor(), clock, board, registry),
+        live(config) {
     net::ServerConfig server_config;
     server_config.listen = "127.0.0.1:0";
     server_config.limits = net::limits_from(config);
@@ -106,7 +106,6 @@ struct RelayRig::Parts {
   }
 
   Config config;
-  LiveConfig live;
   ShiftedClock clock;
   metrics::Registry registry;
   HealthBoard board;
@@ -121,6 +120,7 @@ struct RelayRig::Parts {
   std::shared_ptr<pg::Listener> listener;
   std::shared_ptr<net::HttpServer> server;
   Supervisor supervisor;
+  LiveConfig live;  // has the relay among its readers
 };
 
 RelayRig::RelayRig(RigOptions options) : options_(std::move(options)) {
