@@ -49,11 +49,11 @@ bool asks_for_nothing_stored(std::span<const nostr::Filter> filters) {
 
 }  // namespace
 
-Hub::Hub(const Executor& executor, const Executor& read_executor, HubOptions options, Reader& reader,
+Hub::Hub(const Executor& executor, Executor read_executor, HubOptions options, Reader& reader,
          pg::Listener& listener, TopicBook& topics, KnownIds& known, outbox::LogSignal& log,
          const Clock& clock, RelayMetrics& metrics)
     : executor_(executor),
-      read_executor_(read_executor),
+      read_executor_(std::move(read_executor)),
       options_(std::move(options)),
       reader_(reader),
       listener_(listener),

@@ -86,7 +86,7 @@ struct HubOptions {
 class Hub final : public Service {
  public:
   // The reader runs on `read_executor`, and is given nothing there that the hub changes meanwhile.
-  Hub(const Executor& executor, const Executor& read_executor, HubOptions options, Reader& reader,
+  Hub(const Executor& executor, Executor read_executor, HubOptions options, Reader& reader,
       pg::Listener& listener, TopicBook& topics, KnownIds& known, outbox::LogSignal& log, const Clock& clock,
       RelayMetrics& metrics);
   ~Hub() override;

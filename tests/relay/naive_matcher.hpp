@@ -47,7 +47,8 @@ struct NaiveAnswer {
   std::vector<std::string> ids;
   bool more = false;
 };
-// The stored events for a REQ: each filter with its limit, merged, newest first. A limit of 0 says `more` in any case.
+// The stored events for a REQ: each filter with its limit, merged, newest first. A limit of 0 says `more` in
+// any case.
 NaiveAnswer naive_answer(const std::vector<NaiveEvent>& effective, const std::vector<NaiveFilter>& filters,
                          std::size_t limit_default);
 // The same for one filter with seq_after, in the order of the log.
