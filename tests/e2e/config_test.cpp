@@ -159,7 +159,6 @@ TEST_F(LiveConfiguration, TheFirstStartSeedsItFromTheFileAndLaterEditsOfTheFileA
 }
 
 TEST_F(LiveConfiguration, AWrongRowByHandStopsNobodyAndIsTold) {
-  std::string public_address;
   {
     TodokeUp node(folder.path());
     node.wait_ready();
