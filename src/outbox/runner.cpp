@@ -107,7 +107,8 @@ Task<void> Runner::start() {
   const auto lease = co_await pool_.acquire(deadline);
   pg::Params params(consumer_->name(), consumer_->mandatory());
   co_await lease->query(sql::kAddConsumer, std::move(params), deadline);
-  subscription_ = listener_.subscribe("cn_relay_outbox", [this](const pg::Wake&) { wake_.set_from_anywhere(); });
+  subscription_ =
+      listener_.subscribe("cn_relay_outbox", [this](const pg::Wake&) { wake_.set_from_anywhere(); });
   local_ = log_.subscribe([this] { wake_.set_from_anywhere(); });
 }
 
