@@ -180,6 +180,7 @@ class WorkerTest : public testing::Test {
   }
   void run() {
     has_ended = false;
+    io.restart();  // a worker that has died leaves it without work
     asio::co_spawn(io, worker->run(), [this](const std::exception_ptr& failure) {
       has_ended = true;
       EXPECT_EQ(failure ? describe(failure) : "", std::exchange(expected_death, ""));
