@@ -74,6 +74,10 @@ class FixLink final : public Service {
   // Whether a worker of this process should claim orders: not while nothing could leave, and not while it
   // stops.
   [[nodiscard]] bool takes_orders() const;
+  // Whether the session is this process's, logged on or not.
+  [[nodiscard]] bool has_session() const {
+    return session_ != nullptr && !stopping_ && clock_.steady() < leased_until_;
+  }
   // Whether a message could leave now; why not is in `why`.
   [[nodiscard]] bool is_open(std::string& why) const;
 

@@ -89,7 +89,7 @@ class FixQuestions final : public Service {
   Task<FindOutcome> ask(const Question& question);
   Task<void> write(const Question& question, const FindOutcome& outcome);
   Task<void> wait_for_turn();
-  [[nodiscard]] bool may_ask() const { return !stop_asked_.is_set() && link_->takes_orders(); }
+  [[nodiscard]] bool may_ask() const { return !stop_asked_.is_set() && link_->has_session(); }
 
   std::shared_ptr<FixLink> link_;
   FixAdapter adapter_;
