@@ -48,7 +48,7 @@ struct SeededHash {
     requires std::is_integral_v<Value> ||
              (std::is_pointer_v<Value> && !std::is_convertible_v<Value, std::string_view>)
   std::size_t operator()(Value value) const {
-    return seeded_hash({reinterpret_cast<const std::uint8_t*>(&value), sizeof value});
+    return seeded_hash({reinterpret_cast<const std::uint8_t*>(&value), sizeof(Value)});
   }
 
   template <class Value>
