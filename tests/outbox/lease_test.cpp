@@ -221,6 +221,7 @@ TEST_F(LeaseTest, WhenTheLoopThatRenewsTheLeaseDiesTheInstanceTakesItAnew) {
   clock.breaks = true;
   await_true("SELECT epoch = 2 FROM cn_relay.consumer_offsets WHERE consumer = 'a'");
   append(2);
+  sql.run("NOTIFY cn_relay_outbox");
   await_end("a");
   EXPECT_EQ(effects("a"), numbers(1, 3));
 }
