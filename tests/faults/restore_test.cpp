@@ -273,7 +273,9 @@ TEST_F(Restore, ByAPromotedStandbyIsNoticedBeforeAnyCheckpoint) {
     std::ofstream(folder.path() / "postgres" / "pg_ident.conf", std::ios::app) << "todoke postgres todoke\n";
     database->run("SELECT pg_reload_conf()");
   }
-  fs::permissions(aside.path(), fs::perms::others_exec, fs::perm_options::add);
+  for (const auto* passed : {&aside, &folder}) {
+    fs::permissions(passed->path(), fs::perms::others_exec, fs::perm_options::add);
+  }
   const auto socket_folder = aside.path() / "socket";
   fs::create_directory(socket_folder);
   hand_over(socket_folder);
