@@ -12,6 +12,7 @@ using Command = std::vector<std::string>;
 
 const Command kNostrTools = {"node", TODOKE_CLIENTS "/nostr_tools.mjs"};
 const Command kNostrSdk = {TODOKE_NOSTR_SDK_CLIENT};
+const std::string kSoftware = "--relay.software=https://example.org/todoke";
 
 void expect_works(Command client, const std::string& path, const std::string& policy,
                   const std::vector<std::string>& node_arguments) {
@@ -25,11 +26,11 @@ void expect_works(Command client, const std::string& path, const std::string& po
 }
 
 void expect_works_in_open(const Command& client) {
-  expect_works(client, "/", "open", {"--relay.topic_policy", "open"});
+  expect_works(client, "/", "open", {"--relay.topic_policy", "open", kSoftware});
 }
 
 void expect_works_with_topics(const Command& client) {
-  expect_works(client, "/relay", "topics", {});
+  expect_works(client, "/relay", "topics", {kSoftware});
 }
 
 TEST(NostrTools, WorksWithAnOpenRelay) {
