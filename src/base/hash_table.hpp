@@ -45,10 +45,15 @@ struct SeededHash {
   }
 
   template <class Value>
-    requires std::is_integral_v<Value> ||
-             (std::is_pointer_v<Value> && !std::is_convertible_v<Value, std::string_view>)
+    requires std::is_integral_v<Value>
   std::size_t operator()(Value value) const {
-    return seeded_hash({reinterpret_cast<const std::uint8_t*>(&value), sizeof(Value)});
+    return seeded_hash({reinterpret_cast<const std::uint8_t*>(&value), sizeof value});
+  }
+
+  template <class Value>
+    requires(!std::is_convertible_v<Value*, std::string_view>)
+  std::size_t operator()(Value* pointer) const {
+    return (*this)(reinterpret_cast<std::uintptr_t>(pointer));
   }
 
   template <class Value>
