@@ -164,10 +164,13 @@ class FragileClock : public Clock {
  public:
   [[nodiscard]] SystemTime now() const override { return std::chrono::system_clock::now(); }
   [[nodiscard]] SteadyTime steady() const override {
-    if (breaks_at > 0 && --breaks_at == 0) throw std::runtime_error("the clock broke");
+    if (calls_left > 0) {
+      --calls_left;
+      if (calls_left == 0) throw std::runtime_error("the clock broke");
+    }
     return std::chrono::steady_clock::now();
   }
-  mutable int breaks_at = 0;
+  mutable int calls_left = 0;
 };
 
 class WorkerTest : public testing::Test {
@@ -479,7 +482,7 @@ TEST_F(WorkerTest, WhenTheSettlingLoopDiesTheWorkerEndsAndItsRowsAreLeftToTheirL
   port.pending = {1};
   port.locked = {1};
   // First it is asked how long the settling took, then when the locked row is to be tried again.
-  port.on_settle = [this] { clock.breaks_at = 2; };
+  port.on_settle = [this] { clock.calls_left = 2; };
   expected_death = "the clock broke";
   begin({.lease = 300ms});
   ASSERT_TRUE(await([this] { return has_ended; }));
@@ -503,7 +506,7 @@ TEST_F(WorkerTest, WhenALaneDiesWhatWasSentIsSettledAndWhatWasNotBegunIsGivenBac
   begin({.concurrency = 2});
   ASSERT_TRUE(await([this] { return handler.begun.size() == 1; }));
   // First it is asked how long the claim took, then the free lane asks whether it may begin.
-  port.on_claimed = [this] { clock.breaks_at = 2; };
+  port.on_claimed = [this] { clock.calls_left = 2; };
   expected_death = "the clock broke";
   port.pending = {2};
   ASSERT_TRUE(await([this] { return port.given_back.contains(2); }));

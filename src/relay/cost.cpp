@@ -18,7 +18,8 @@ std::size_t rows_of(const nostr::Event& event) {
 }
 
 double cost_of(std::size_t message_bytes, std::size_t rows) {
-  return static_cast<double>(1 + message_bytes / kTokenBytes + rows / kTokenRows);
+  const auto tokens = 1 + message_bytes / kTokenBytes + rows / kTokenRows;
+  return static_cast<double>(tokens);
 }
 
 }  // namespace todoke::relay
