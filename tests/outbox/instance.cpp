@@ -52,7 +52,7 @@ outbox::RunnerOptions quick() {
 Instance::Instance(const std::string& database_url, std::shared_ptr<outbox::Consumer> consumer,
                    const InstanceOptions& options)
     : clock_(options.clock != nullptr ? *options.clock : system_clock_),
-      pool_(pool_options(database_url, options.name), clock_, registry_),
+      pool_(pool_options(database_url, options.name), system_clock_, registry_),
       listener_(loop_.executor(), listener_options(database_url, options.name), registry_),
       runner_(loop_.executor(), std::move(consumer), options.runner, pool_, listener_, log_, clock_,
               registry_) {

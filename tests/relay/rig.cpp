@@ -99,6 +99,7 @@ struct RelayRig::Parts {
   ~Parts() {
     main.run(supervisor.stop());
     // As in a node, no loop runs when the services go.
+    connections.end();
     relay.end();
     reads.end();
     pool.close();
@@ -112,9 +113,9 @@ struct RelayRig::Parts {
   outbox::LogSignal log;
   outbox::Pressure pressure;
   Loop main;
-  Loop connections;
   Loop relay;
   Loop reads;
+  Loop connections;  // their sessions hold the relay
   pg::Pool pool;
   pg::Pool read_pool;
   std::shared_ptr<pg::Listener> listener;
