@@ -231,7 +231,7 @@ class Node {
     const auto monitor = std::make_shared<outbox::LogMonitor>(
         runtime_.main(), monitor_options(config_, has_relay()), pressure_, pools_.control, board_, registry_);
     const auto retention = std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_),
-                                                                  pools_.control, board_, registry_);
+                                                                  pools_.background, board_, registry_);
     live_.on_change([monitor, retention](const Config& config) {
       monitor->set_thresholds(thresholds(config));
       retention->set_bounds(retention_options(config));

@@ -7,21 +7,21 @@
 namespace todoke::app {
 namespace {
 
-// Each service of the control room has at most one connection, and only those that work on the log have one
-// for longer than a moment: the monitor, retention, a consumer, the sweeper of the index. Two more are for
-// those who just look.
-constexpr std::size_t kControlMax = 6;
+// Nobody has a connection of the control room for longer than a moment.
+constexpr std::size_t kControlMax = 3;
+// Each service of the background has at most two.
+constexpr std::size_t kBackgroundMax = 8;
 
-pg::PoolOptions room(pg::PoolOptions options, std::string name, std::size_t connections) {
+pg::PoolOptions room(pg::PoolOptions options, std::string name, std::size_t connections, Priority backends) {
   options.name = std::move(name);
   options.connections_max = connections;
+  options.backends = backends;
   return options;
 }
 
 // A read has one process: workers of a parallel plan would take the other processors from everybody else, at
 // full priority. What compiling a plan saves, a page of a thousand rows does not bring back.
-pg::PoolOptions for_the_public(pg::PoolOptions options, int nice) {
-  options.backend_nice = nice;
+pg::PoolOptions for_the_public(pg::PoolOptions options) {
   options.connect.settings.emplace_back("options", "-c max_parallel_workers_per_gather=0 -c jit=off");
   return options;
 }
@@ -30,26 +30,32 @@ pg::PoolOptions for_the_public(pg::PoolOptions options, int nice) {
 
 PoolShares share_out(std::size_t connections) {
   PoolShares shares;
-  shares.control = std::clamp<std::size_t>(connections * 3 / 8, 1, kControlMax);
-  const auto rest = connections - shares.control;
+  shares.control = std::clamp<std::size_t>(connections / 8, 1, kControlMax);
+  shares.background = std::clamp<std::size_t>(connections * 5 / 16, 3, kBackgroundMax);
+  const auto rest = connections - shares.control - shares.background;
   shares.reads = std::max<std::size_t>(1, rest / 2);
   shares.orders = std::max<std::size_t>(1, rest - shares.reads);
   return shares;
 }
 
 Pools::Pools(const pg::PoolOptions& whole, bool own_server, const Clock& clock, metrics::Registry& registry)
-    : control(room(whole, "control", share_out(whole.connections_max).control), clock, registry),
-      orders(room(whole, "orders", share_out(whole.connections_max).orders), clock, registry),
-      reads(for_the_public(room(whole, "reads", share_out(whole.connections_max).reads),
-                           own_server ? kReadsNice : 0),
+    : control(room(whole, "control", share_out(whole.connections_max).control, Priority::ordinary), clock,
+              registry),
+      background(room(whole, "background", share_out(whole.connections_max).background,
+                      own_server ? Priority::background : Priority::ordinary),
+                 clock, registry),
+      orders(room(whole, "orders", share_out(whole.connections_max).orders, Priority::ordinary), clock,
+             registry),
+      reads(for_the_public(room(whole, "reads", share_out(whole.connections_max).reads,
+                                own_server ? Priority::last : Priority::ordinary)),
             clock, registry) {}
 
 void Pools::close_expired() {
-  for (auto* pool : {&control, &orders, &reads}) pool->close_expired();
+  for (auto* pool : {&control, &background, &orders, &reads}) pool->close_expired();
 }
 
 void Pools::close() {
-  for (auto* pool : {&control, &orders, &reads}) pool->close();
+  for (auto* pool : {&control, &background, &orders, &reads}) pool->close();
 }
 
 }  // namespace todoke::app

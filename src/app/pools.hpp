@@ -8,28 +8,30 @@
 
 namespace todoke::app {
 
-// Stored reads for the public yield the processor to everything else: the thread that makes events of rows,
-// and the backends of the embedded server.
-inline constexpr int kReadsNice = 10;
+// The fewest that can be shared out: the consumers of the log and their upkeep hold up to two for long, and
+// need one more to renew what they hold.
+inline constexpr std::size_t kPoolConnectionsMin = 6;
 
 struct PoolShares {
   std::size_t control = 1;
+  std::size_t background = 3;
   std::size_t orders = 1;
   std::size_t reads = 1;
 };
 
-// `connections` is at least 3, as database.pool_max is.
+// `connections` is at least kPoolConnectionsMin, as database.pool_max is.
 PoolShares share_out(std::size_t connections);
 
 struct Pools {
   // `whole` says what all have in common, and how many connections there are in all. `own_server`: the
-  // server's processes are this node's.
+  // server's processes are this node's, and those behind `background` and `reads` give way to the others.
   Pools(const pg::PoolOptions& whole, bool own_server, const Clock& clock, metrics::Registry& registry);
 
   void close_expired();
   void close();
 
-  pg::Pool control;  // health, the kill switch, topics, configuration, consumers of the log and its retention
+  pg::Pool control;     // health, the kill switch, pressure, topics, configuration: each for a moment
+  pg::Pool background;  // consumers of the log, its retention, upkeep of the index
   pg::Pool orders;
   pg::Pool reads;  // REQ, COUNT, search
 };

@@ -18,9 +18,9 @@ void build(NodeParts& parts) {
     parts.add_service(std::make_shared<OnLoop>(loop, std::move(service)));
   };
   add(std::make_shared<outbox::Runner>(loop, std::make_shared<index::IndexConsumer>(), options,
-                                       parts.pools.control, parts.listener, parts.log, parts.clock,
+                                       parts.pools.background, parts.listener, parts.log, parts.clock,
                                        parts.metrics));
-  add(std::make_shared<index::Sweeper>(loop, index::SweeperOptions(), parts.pools.control, parts.metrics));
+  add(std::make_shared<index::Sweeper>(loop, index::SweeperOptions(), parts.pools.background, parts.metrics));
 }
 
 const RoleRegistration kRegistered({

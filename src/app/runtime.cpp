@@ -6,9 +6,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 
-#include "app/pools.hpp"
-#include "base/priority.hpp"
-
 namespace todoke::app {
 
 Runtime::Runtime(std::size_t connection_loops) {
@@ -31,9 +28,9 @@ std::vector<Executor> Runtime::connections() {
   return executors;
 }
 
-void Runtime::run_beside(asio::io_context& loop, int nice) {
-  threads_.emplace_back([&loop, nice] {
-    if (nice > 0) yield_to_others(0, nice);
+void Runtime::run_beside(asio::io_context& loop, Priority priority) {
+  threads_.emplace_back([&loop, priority] {
+    set_priority(0, priority);
     const auto guard = asio::make_work_guard(loop);
     loop.run();
   });
@@ -49,10 +46,10 @@ void Runtime::end_threads() {
 }
 
 void Runtime::run(Task<void> work) {
-  if (relay_) run_beside(*relay_, 0);
-  if (consumers_) run_beside(*consumers_, 0);
-  if (reads_) run_beside(*reads_, kReadsNice);
-  for (auto& loop : connections_) run_beside(*loop, 0);
+  if (relay_) run_beside(*relay_, Priority::ordinary);
+  if (consumers_) run_beside(*consumers_, Priority::background);
+  if (reads_) run_beside(*reads_, Priority::last);
+  for (auto& loop : connections_) run_beside(*loop, Priority::ordinary);
   std::exception_ptr failure;
   asio::co_spawn(main_, std::move(work), [&](std::exception_ptr error) {
     failure = std::move(error);

@@ -3,9 +3,11 @@
 //   main         the supervisor, the database and its listener, orders, the internal listener: what must go
 //                on whatever the public does
 //   relay        the writer, live delivery, topics
-//   consumers    the node's own consumers of the log, such as the search index
-//   reads        what comes from the database for a REQ or COUNT is made into events and matched here, behind
-//                the other threads when there is no processor for all
+//   consumers    the node's own consumers of the log, such as the search index; gives way to the others when
+//                there is no processor for all
+//   reads        what comes from the database for a REQ or COUNT is made into events and matched here, last
+//   of
+//                all
 //   connections  the public ones, each on one of these loops for its life
 #pragma once
 
@@ -17,6 +19,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "base/async.hpp"
+#include "base/priority.hpp"
 
 namespace todoke::app {
 
@@ -40,7 +43,7 @@ class Runtime {
   void run(Task<void> work);
 
  private:
-  void run_beside(asio::io_context& loop, int nice);
+  void run_beside(asio::io_context& loop, Priority priority);
   void end_threads();
 
   asio::io_context main_{1};

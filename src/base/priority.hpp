@@ -1,14 +1,23 @@
-// Threads that yield the processor to others.
+// Who goes first when there are more threads that could run than processors.
 #pragma once
 
 #include <sys/types.h>
 
 namespace todoke {
 
-// From now on the thread has this nice value and, where the kernel knows it (Linux 6.12), a slice of 100 ms,
-// which is longer than that of others: so it gives way at once to any that wakes up. With the nice value
-// alone they wait for the end of a slice, 1 to 3 ms each time (docs/decisions, 0011). `thread` is the id of a
-// thread or of a process with one; 0 is the calling thread. False: it is not ours to change.
-bool yield_to_others(pid_t thread, int nice);
+enum class Priority {
+  ordinary,
+  // Gives way at once to an ordinary thread that wakes up: nice 5 and, where the kernel knows it
+  // (Linux 6.12), a slice of 100 ms, longer than that of others. With the nice value alone they would wait
+  // for the end of a slice, 1 to 3 ms each time (docs/decisions, 0011).
+  background,
+  // The same with nice 10. Where this process may use several processors it also keeps off the first of them,
+  // so that one is always left for everybody else.
+  last,
+};
+
+// `thread` is the id of a thread or of a process with one; 0 is the calling thread. Once lowered a thread
+// stays so: raising it again takes a privilege. False: it is not ours to change.
+bool set_priority(pid_t thread, Priority priority);
 
 }  // namespace todoke

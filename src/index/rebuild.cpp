@@ -78,10 +78,10 @@ Task<void> load_all(pg::Connection& connection, outbox::Consumer::Progress progr
       co_await connection.query(sql::kLoadDocuments, columns_of(documents), Deadline::after(kPageTimeMax));
     }
     done += page.rows;
-    co_await progress(done, std::max(done, total));
+    co_await progress(connection, done, std::max(done, total));
   }
   co_await connection.query(sql::kIndexRebuilt, {}, Deadline::after(kIndexTimeMax));
-  co_await progress(done, done);
+  co_await progress(connection, done, done);
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ RateLimiter::RateLimiter(std::string_view verb, Rate rate, bool on, const Clock&
 
 RateLimiter::Verdict RateLimiter::take(std::string_view key, double cost) {
   if (!on_) return {};
-  cost = std::min(cost, rate_.burst);
   const std::lock_guard lock(mutex_);
+  cost = std::min(cost, rate_.burst);
   const auto now = clock_.steady();
   auto& bucket = bucket_of(key, now);
   bucket.tokens = tokens_at(bucket, now);

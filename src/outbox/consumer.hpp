@@ -64,9 +64,10 @@ class Consumer {
   virtual Task<void> apply(Work work) = 0;
 
   // Makes what it derives anew, beside what is there, from the events that are in effect now; live
-  // consumption goes on meanwhile. `progress` is called now and then with what is done and what there is to
-  // do.
-  using Progress = std::function<Task<void>(std::int64_t done, std::int64_t total)>;
+  // consumption goes on meanwhile. `progress` is called now and then, on a connection without a transaction,
+  // with what is done and what there is to do.
+  using Progress =
+      std::function<Task<void>(pg::Connection& connection, std::int64_t done, std::int64_t total)>;
   virtual Task<void> rebuild(pg::Pool& pool, Progress progress) = 0;
   // Puts the new store in the place of the old one, in the transaction that also sets the offset.
   virtual Task<void> swap(pg::Connection& connection, Deadline deadline) = 0;

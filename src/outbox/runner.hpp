@@ -96,7 +96,7 @@ class Runner final : public Service {
   void start_rebuild(Held held);
   Task<void> rebuild(Held held);
   Task<void> end_rebuild(Held held, Seq head);
-  Task<void> note_progress(Held held, std::int64_t done, std::int64_t total);
+  Task<void> note_progress(pg::Connection& connection, Held held, std::int64_t done, std::int64_t total);
   void adapt(std::chrono::nanoseconds took, std::size_t rows);
 
   Executor executor_;

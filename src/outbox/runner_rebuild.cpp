@@ -39,8 +39,9 @@ Task<void> Runner::rebuild(Held held) {
     pg::Params params(consumer_->name(), held.epoch, std::int64_t{0});
     co_await lease->query(sql::kRebuildBegins, std::move(params), small);
   }
-  const Consumer::Progress progress = [this, held](std::int64_t done, std::int64_t total) {
-    return note_progress(held, done, total);
+  const Consumer::Progress progress = [this, held](pg::Connection& connection, std::int64_t done,
+                                                   std::int64_t total) {
+    return note_progress(connection, held, done, total);
   };
   co_await consumer_->rebuild(pool_, progress);
   // What took hours is not thrown away because a reader kept the tables locked for a moment.
@@ -78,12 +79,12 @@ Task<void> Runner::end_rebuild(Held held, Seq head) {
 }
 
 // Also where a rebuild ends that has become pointless.
-Task<void> Runner::note_progress(Held held, std::int64_t done, std::int64_t total) {
+Task<void> Runner::note_progress(pg::Connection& connection, Held held, std::int64_t done,
+                                 std::int64_t total) {
   if (stop_asked_) throw std::runtime_error("the node stops; the rebuild begins again with its next start");
   const auto deadline = Deadline::after(kSmallWorkMax);
-  const auto lease = co_await pool_.acquire(deadline);
   pg::Params params(consumer_->name(), held.epoch, done, total);
-  const auto noted = co_await lease->query(sql::kRebuildGoesOn, std::move(params), deadline);
+  const auto noted = co_await connection.query(sql::kRebuildGoesOn, std::move(params), deadline);
   if (noted.empty()) throw Fenced();
 }
 

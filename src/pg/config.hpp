@@ -22,11 +22,11 @@ inline constexpr Key<std::string> kDatabaseUrl{{
 inline constexpr Key<std::int64_t> kDatabasePoolMax{{
     .name = "database.pool_max",
     .type = KeyType::integer,
-    .fallback = "16",
+    .fallback = "20",
     .meaning = "The most connections that this node opens to the database, apart from a few that serve one "
                "purpose (the listener, the writer, live delivery, the intake and the worker of orders). "
-               "Reads for the public, orders and control have shares of their own.",
-    .min = 3,    // one for each share
+               "Reads for the public, orders, background work and control have shares of their own.",
+    .min = 6,    // the least shares
     .max = 150,  // the embedded server takes 200 in all
 }};
 

@@ -86,8 +86,7 @@ struct PoolInside {
       try {
         auto connection = co_await Connection::connect(std::move(options), Deadline::after(limit));
         core->note_connected();
-        const int nice = core->options.backend_nice;
-        if (nice > 0 && !yield_to_others(connection->backend_pid(), nice))
+        if (!set_priority(connection->backend_pid(), core->options.backends))
           log::debug("pg", "the priority of a backend was not changed", {{"pid", connection->backend_pid()}});
         co_return connection;
       } catch (const UserError&) {

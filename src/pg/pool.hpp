@@ -16,6 +16,7 @@
 #include "base/async.hpp"
 #include "base/clock.hpp"
 #include "base/metrics.hpp"
+#include "base/priority.hpp"
 #include "pg/connection.hpp"
 
 namespace todoke::pg {
@@ -33,9 +34,9 @@ struct PoolOptions {
   std::chrono::milliseconds idle_max{300'000};
   // Backends grow with what they have cached, and a new primary is found only by connecting anew.
   std::chrono::milliseconds lifetime_max{3'600'000};
-  // Above 0: the server's processes of these connections get this nice value. Only for a server whose
-  // processes are ours; best effort.
-  int backend_nice = 0;
+  // Of the server's processes behind these connections. Only for a server whose processes are ours; best
+  // effort.
+  Priority backends = Priority::ordinary;
 };
 
 class Pool;

@@ -89,11 +89,24 @@ TEST_F(Rooms, TheSharesOfThePoolAreWhatItMayOpenInAll) {
     const auto text = http_get("http://" + node.internal_address() + "/metrics").body;
     return metric_in(text, fmt::format(R"(todoke_pg_pool_connections{{pool="{}",state="busy"}})", pool));
   };
-  // Three for control, as many as are left for orders and for reads.
+  // One for control, three for the background, what is left for orders and for reads.
   EXPECT_TRUE(await([&] { return connections("reads").value_or(0) > 0; }));
   EXPECT_LE(connections("reads"), 2);
-  EXPECT_LE(connections("orders"), 3);
-  EXPECT_LE(connections("control"), 3);
+  EXPECT_LE(connections("orders"), 2);
+  EXPECT_LE(connections("control"), 1);
+  EXPECT_LE(connections("background"), 3);
+}
+
+// The rebuild has one connection for as long as it takes; its progress and the renewal of its claim need none
+// of the control room's.
+TEST_F(Rooms, AnIndexIsRebuiltAndOrdersSettleWithTheSmallestPool) {
+  TodokeUp node(folder.path(), {"--database.pool_max", "6"});
+  node.wait_ready();
+  const auto rebuilt = run_command({todoke_binary(), "consumers", "rebuild", "index-v1"},
+                                   {"TODOKE_DATA_DIR=" + folder.path().string()});
+  EXPECT_EQ(rebuilt.code, 0) << rebuilt.err;
+  EXPECT_THAT(rebuilt.out, HasSubstr("rebuilt index-v1\n"));
+  EXPECT_THAT(settled(node.public_address(), "smallest-pool"), HasSubstr(R"("succeeded")"));
 }
 
 TEST_F(Rooms, BackendsThatReadForThePublicYieldTheProcessor) {

@@ -54,7 +54,9 @@ TEST_F(IndexTest, TheLiveTableServesWhileTheNewOneIsMade) {
   write_some(rig_);
   rig_.apply();
   run_task([&]() -> Task<void> {
-    const outbox::Consumer::Progress nothing = [](std::int64_t, std::int64_t) -> Task<void> { co_return; };
+    const outbox::Consumer::Progress nothing = [](pg::Connection&, std::int64_t, std::int64_t) -> Task<void> {
+      co_return;
+    };
     co_await rig_.consumer().rebuild(rig_.pool(), nothing);
   });
   EXPECT_THAT(rig_.find("english"), ElementsAre("an english note"));
@@ -102,7 +104,9 @@ TEST_F(IndexTest, ASwapThatIsRolledBackLeavesTheOldTable) {
   write_some(rig_);
   rig_.apply();
   run_task([&]() -> Task<void> {
-    const outbox::Consumer::Progress nothing = [](std::int64_t, std::int64_t) -> Task<void> { co_return; };
+    const outbox::Consumer::Progress nothing = [](pg::Connection&, std::int64_t, std::int64_t) -> Task<void> {
+      co_return;
+    };
     co_await rig_.consumer().rebuild(rig_.pool(), nothing);
     const auto lease = co_await rig_.pool().acquire(soon());
     auto transaction = co_await pg::begin(*lease, soon());
@@ -142,7 +146,9 @@ TEST_F(IndexTest, WhoComesDuringASwapGetsTheNewTable) {
     std::vector<SearchHit> hits;
     co_await search_into(rig_, hits);
     EXPECT_THAT(hits, IsEmpty());
-    const outbox::Consumer::Progress nothing = [](std::int64_t, std::int64_t) -> Task<void> { co_return; };
+    const outbox::Consumer::Progress nothing = [](pg::Connection&, std::int64_t, std::int64_t) -> Task<void> {
+      co_return;
+    };
     co_await rig_.consumer().rebuild(rig_.pool(), nothing);
     {
       const auto swapping = co_await rig_.pool().acquire(soon());

@@ -135,7 +135,7 @@ void Rig::apply_from(std::int64_t seq) {
 }
 
 Task<void> Rig::rebuild_and_swap_now() {
-  const outbox::Consumer::Progress tell = [this](std::int64_t done, std::int64_t total) {
+  const outbox::Consumer::Progress tell = [this](pg::Connection&, std::int64_t done, std::int64_t total) {
     return keep(progress, done, total);
   };
   co_await consumer_.rebuild(pool_, tell);

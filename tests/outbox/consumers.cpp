@@ -111,7 +111,7 @@ Task<void> Mirror::rebuild(pg::Pool& pool, Progress progress) {
     const auto rows = co_await lease->query({"mirror_page", page}, std::move(params), deadline);
     for (const auto& row : rows) last = std::max(last, row.get<std::string>(0));
     done += static_cast<std::int64_t>(rows.size());
-    co_await progress(done, std::max(done, total));
+    co_await progress(*lease, done, std::max(done, total));
     if (rows.size() < static_cast<std::size_t>(kPageRows)) break;
     between_pages();
     if (const auto waited_for = pause; waited_for) co_await waited_for->wait();
