@@ -1,16 +1,303 @@
--- The relay's tables: what was accepted, what of it is in effect, and the log of both.
+-- The schema cn_relay: what was accepted, what of it is in effect, the log of both, and who follows the log.
 --
 -- Order. Whoever appends to the log takes one lock first (lock_log), so that the order of seq is the order of
 -- commits. Ids are lower-case hex; text that is compared byte by byte has COLLATE "C".
 --
 -- Lifetimes. `r` events (regular) are dropped by the month; `k` events (versions of replaceable and addressable
 -- events, deletion requests, topics that are kept longer) stay until a row is deleted. The two never share a
--- partition, so that a drop never takes what has to stay, and a reader opens one partition more than there are
+-- partition, so that a drop never removes what has to stay, and a reader opens one partition more than there are
 -- months.
+--
+-- Places. A database that was restored, copied or promoted could give out seqs a second time. The first append
+-- afterwards notices, and the log goes on with seqs that nobody has given out before (docs/decisions/0010).
+--
+-- Consumers from outside. A consumer NAME has the role consumer_NAME, which reads the log and the events and writes
+-- its own offset, and nothing else. Its rights are granted to that role and not to the group todoke_consumers: the
+-- group belongs to the whole cluster, where other databases may have consumers of their own, and only says who may
+-- come in over TCP. For the same reason this file makes no role; `todoke consumers add` does, where it may.
 CREATE SCHEMA cn_relay;
 
--- ---------------------------------------------------------------------------------------------- topics
+-- ---------------------------------------------------------------------------------------------- tables: topics
 
+CREATE TABLE cn_relay.node_subscriptions (
+  topic_id text COLLATE "C" PRIMARY KEY CHECK (octet_length(topic_id) BETWEEN 1 AND 1024),
+  enabled boolean NOT NULL DEFAULT true,
+  pinned boolean NOT NULL DEFAULT false,
+  ref_count integer NOT NULL DEFAULT 0 CHECK (ref_count >= 0),
+  ingest_policy jsonb NOT NULL DEFAULT '{}',
+  created_at timestamptz NOT NULL DEFAULT now(),
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  name text CHECK (octet_length(name) <= 1024)
+);
+COMMENT ON TABLE cn_relay.node_subscriptions IS
+  'The topics that the node knows. It accepts events for those that are enabled; relays hear of every change at once.';
+COMMENT ON COLUMN cn_relay.node_subscriptions.name IS
+  'The name that it was enabled by, where that is known: an id does not tell it.';
+COMMENT ON COLUMN cn_relay.node_subscriptions.pinned IS
+  'The operator decided: enabled does not follow ref_count.';
+
+-- ---------------------------------------------------------------------------------------------- tables: the log
+
+-- Every seq is below 2^53, so that a JSON number holds it.
+CREATE SEQUENCE cn_relay.events_outbox_seq AS bigint MAXVALUE 9007199254740991 CACHE 1;
+
+CREATE TABLE cn_relay.events_outbox (
+  seq bigint NOT NULL DEFAULT nextval('cn_relay.events_outbox_seq') PRIMARY KEY,
+  op text COLLATE "C" NOT NULL CHECK (op IN ('upsert', 'delete')),
+  event_id text COLLATE "C" NOT NULL,
+  topic_id text COLLATE "C" NOT NULL,
+  kind integer NOT NULL,
+  created_at bigint NOT NULL,
+  ingested_at timestamptz NOT NULL,
+  effective_key text COLLATE "C",
+  reason text COLLATE "C" CHECK (reason IN ('nip09', 'expiration', 'replaced', 'operator', 'dsar')),
+  appended_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) PARTITION BY RANGE (seq);
+ALTER SEQUENCE cn_relay.events_outbox_seq OWNED BY cn_relay.events_outbox.seq;
+COMMENT ON TABLE cn_relay.events_outbox IS
+  'The log: a row for each topic of each event that came into effect or lost it. The order of seq is the order of commits.';
+COMMENT ON COLUMN cn_relay.events_outbox.ingested_at IS
+  'When the event was accepted, as in events: (event_id, ingested_at) finds it.';
+COMMENT ON COLUMN cn_relay.events_outbox.appended_at IS 'When this row was written.';
+
+CREATE TABLE cn_relay.log_partitions (
+  first_seq bigint PRIMARY KEY,
+  end_seq bigint NOT NULL,
+  table_name text NOT NULL,
+  first_at timestamptz,
+  last_at timestamptz
+);
+COMMENT ON TABLE cn_relay.log_partitions IS
+  'Which seqs a partition of the log holds, and from when to when its rows were written: retention by time reads this.';
+
+CREATE TABLE cn_relay.log_floor (
+  only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+  dropped_until bigint NOT NULL DEFAULT 0
+);
+COMMENT ON TABLE cn_relay.log_floor IS
+  'How far retention has emptied the log: rows up to dropped_until are gone, and nobody can replay them.';
+
+CREATE TABLE cn_relay.log_identity (
+  only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+  system_identifier text NOT NULL,
+  timeline integer NOT NULL,
+  backup text,
+  database oid,
+  written_by xid,
+  since_seq bigint NOT NULL DEFAULT 0
+);
+COMMENT ON TABLE cn_relay.log_identity IS 'The place in which the log was written last.';
+COMMENT ON COLUMN cn_relay.log_identity.backup IS
+  'backup_label.old of the cluster, which tells a base backup that replaced its own cluster; NULL where there is none or we may not read it.';
+COMMENT ON COLUMN cn_relay.log_identity.written_by IS
+  'xmin of this row. A dump holds this value, but the row that is made of it gets another xmin.';
+COMMENT ON COLUMN cn_relay.log_identity.since_seq IS 'In this place seqs were given out after this one.';
+
+-- ---------------------------------------------------------------------------------------------- tables: consumers
+
+CREATE TABLE cn_relay.consumer_offsets (
+  consumer text COLLATE "C" PRIMARY KEY,
+  last_seq bigint NOT NULL,
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  epoch bigint NOT NULL DEFAULT 0,
+  owner text,
+  lease_until timestamptz,
+  mandatory boolean NOT NULL DEFAULT false,
+  paused boolean NOT NULL DEFAULT false,
+  state text COLLATE "C" NOT NULL DEFAULT 'live' CHECK (state IN ('live', 'rebuilding', 'needs_rebuild')),
+  rebuild_done bigint NOT NULL DEFAULT 0,
+  rebuild_total bigint NOT NULL DEFAULT 0,
+  rebuild_since timestamptz,
+  purged_rows bigint NOT NULL DEFAULT 0,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE cn_relay.consumer_offsets IS
+  'Who follows the log and how far it has read. A consumer that knows only the first three columns works: the others have defaults.';
+COMMENT ON COLUMN cn_relay.consumer_offsets.epoch IS
+  'Grows with every change of hands: an instance of an older epoch can not commit.';
+COMMENT ON COLUMN cn_relay.consumer_offsets.mandatory IS 'Holds retention of the log back, up to log.retention_max.';
+COMMENT ON COLUMN cn_relay.consumer_offsets.purged_rows IS
+  'Rows that were passed over because their event had been purged already.';
+
+CREATE TABLE cn_relay.consumer_effects (
+  consumer text COLLATE "C" NOT NULL,
+  event_id text COLLATE "C" NOT NULL,
+  topic_id text COLLATE "C" NOT NULL DEFAULT '',
+  op text COLLATE "C" NOT NULL DEFAULT '',
+  seq bigint NOT NULL,
+  PRIMARY KEY (consumer, event_id, topic_id, op)
+);
+COMMENT ON TABLE cn_relay.consumer_effects IS
+  'Effects that must not be repeated: once for an event (topic_id and op empty), or once for a row of the log.';
+CREATE INDEX consumer_effects_seq ON cn_relay.consumer_effects (consumer, seq);
+
+CREATE TABLE cn_relay.consumer_dead_letters (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  consumer text COLLATE "C" NOT NULL,
+  seq bigint NOT NULL,
+  op text COLLATE "C" NOT NULL,
+  event_id text COLLATE "C" NOT NULL,
+  topic_id text COLLATE "C" NOT NULL,
+  error text NOT NULL,
+  tries integer NOT NULL,
+  failed_at timestamptz NOT NULL DEFAULT now(),
+  retry boolean NOT NULL DEFAULT false,
+  UNIQUE (consumer, seq)
+);
+COMMENT ON TABLE cn_relay.consumer_dead_letters IS
+  'Rows of the log that a consumer could not handle and has passed over, each once.';
+COMMENT ON COLUMN cn_relay.consumer_dead_letters.retry IS 'Somebody asked for another try.';
+CREATE INDEX consumer_dead_letters_retry ON cn_relay.consumer_dead_letters (consumer) WHERE retry;
+
+CREATE TABLE cn_relay.consumer_ranges (
+  consumer text COLLATE "C" NOT NULL,
+  from_seq bigint NOT NULL,
+  to_seq bigint NOT NULL,
+  row_count bigint NOT NULL,
+  row_hash bigint NOT NULL,
+  PRIMARY KEY (consumer, from_seq)
+);
+COMMENT ON TABLE cn_relay.consumer_ranges IS
+  'What a consumer says that it has read, for `todoke audit`: how many rows of (from_seq, to_seq], and the exclusive or of their hashes. row_count -1: a replay cut the range, and how much of it was read is no longer known.';
+
+-- ---------------------------------------------------------------------------------------------- tables: events
+
+CREATE TABLE cn_relay.event_dedupe (
+  event_id text COLLATE "C" PRIMARY KEY,
+  first_seen_at timestamptz NOT NULL DEFAULT now(),
+  last_seen_at timestamptz NOT NULL DEFAULT now(),
+  seen_count bigint NOT NULL DEFAULT 1
+);
+COMMENT ON TABLE cn_relay.event_dedupe IS
+  'Every id that was accepted: an id is accepted once, also after its event was purged.';
+
+CREATE TABLE cn_relay.events (
+  event_id text COLLATE "C" NOT NULL,
+  pubkey text COLLATE "C" NOT NULL,
+  kind integer NOT NULL,
+  created_at bigint NOT NULL,
+  tags json NOT NULL,
+  content text NOT NULL,
+  sig text COLLATE "C" NOT NULL,
+  ingested_at timestamptz NOT NULL DEFAULT now(),
+  ingested_seq bigint NOT NULL,
+  source text COLLATE "C" NOT NULL CHECK (source IN ('ws', 'api', 'gossip', 'backfill', 'import', 'node')),
+  expires_at timestamptz,
+  deleted_at timestamptz,
+  superseded_at timestamptz,
+  expired_at timestamptz,
+  non_public boolean NOT NULL DEFAULT false,
+  lifetime "char" NOT NULL DEFAULT 'r',
+  effective_key text COLLATE "C",
+  topics text[] COLLATE "C" NOT NULL,
+  raw bytea
+) PARTITION BY LIST (lifetime);
+CREATE TABLE cn_relay.events_kept PARTITION OF cn_relay.events FOR VALUES IN ('k');
+CREATE TABLE cn_relay.events_regular PARTITION OF cn_relay.events FOR VALUES IN ('r')
+  PARTITION BY RANGE (ingested_at);
+COMMENT ON TABLE cn_relay.events IS
+  'Every stored event, in effect or not; effective_events shows those that are. event_dedupe keeps ids unique.';
+COMMENT ON COLUMN cn_relay.events.ingested_seq IS 'The seq of the first row of the log that names the event.';
+COMMENT ON COLUMN cn_relay.events.topics IS 'The topics that the event was accepted for.';
+COMMENT ON COLUMN cn_relay.events.expired_at IS 'When the log was told that the event has expired.';
+COMMENT ON COLUMN cn_relay.events.raw IS
+  'The event as JSON, where its text holds U+0000: content has U+FFFD in its place then, and SQL can not read the tags.';
+CREATE INDEX events_id ON cn_relay.events (event_id);
+CREATE INDEX events_expiry ON cn_relay.events (expires_at)
+  WHERE expires_at IS NOT NULL AND expired_at IS NULL AND deleted_at IS NULL AND superseded_at IS NULL;
+
+CREATE TABLE cn_relay.event_topics (
+  topic_id text COLLATE "C" NOT NULL,
+  event_id text COLLATE "C" NOT NULL,
+  pubkey text COLLATE "C" NOT NULL,
+  kind integer NOT NULL,
+  created_at bigint NOT NULL,
+  ingested_at timestamptz NOT NULL,
+  ingested_seq bigint NOT NULL,
+  expires_at timestamptz,
+  non_public boolean NOT NULL DEFAULT false,
+  lifetime "char" NOT NULL DEFAULT 'r'
+) PARTITION BY LIST (lifetime);
+CREATE TABLE cn_relay.event_topics_kept PARTITION OF cn_relay.event_topics FOR VALUES IN ('k');
+CREATE TABLE cn_relay.event_topics_regular PARTITION OF cn_relay.event_topics FOR VALUES IN ('r')
+  PARTITION BY RANGE (ingested_at);
+COMMENT ON TABLE cn_relay.event_topics IS
+  'A link for each topic of each event in effect, with what a query for a topic needs before its limit: no join.';
+CREATE INDEX event_topics_time ON cn_relay.event_topics (topic_id, created_at DESC, event_id);
+CREATE INDEX event_topics_kind ON cn_relay.event_topics (topic_id, kind, created_at DESC, event_id);
+CREATE INDEX event_topics_author ON cn_relay.event_topics (topic_id, pubkey, created_at DESC, event_id);
+CREATE INDEX event_topics_seq ON cn_relay.event_topics (topic_id, ingested_seq);
+
+CREATE TABLE cn_relay.event_tags (
+  name "char" NOT NULL,
+  value text COLLATE "C" NOT NULL,
+  created_at bigint NOT NULL,
+  event_id text COLLATE "C" NOT NULL,
+  ingested_at timestamptz NOT NULL,
+  lifetime "char" NOT NULL DEFAULT 'r'
+) PARTITION BY LIST (lifetime);
+CREATE TABLE cn_relay.event_tags_kept PARTITION OF cn_relay.event_tags FOR VALUES IN ('k');
+CREATE TABLE cn_relay.event_tags_regular PARTITION OF cn_relay.event_tags FOR VALUES IN ('r')
+  PARTITION BY RANGE (ingested_at);
+COMMENT ON TABLE cn_relay.event_tags IS
+  'Every tag of one letter of the events in effect that is not a link already. tag_value_key gives the value as it stands here.';
+CREATE INDEX event_tags_value ON cn_relay.event_tags (name, value, created_at DESC, event_id);
+
+CREATE TABLE cn_relay.deletion_tombstones (
+  pubkey text COLLATE "C" NOT NULL,
+  target_event_id text COLLATE "C",
+  target_a text COLLATE "C",
+  deletion_event_id text COLLATE "C" NOT NULL,
+  created_at bigint NOT NULL,
+  requested_at timestamptz NOT NULL DEFAULT now(),
+  applied_at timestamptz,
+  CHECK ((target_event_id IS NULL) <> (target_a IS NULL))
+);
+COMMENT ON TABLE cn_relay.deletion_tombstones IS
+  'One row for every author and target of a deletion, also for targets that have not come yet.';
+COMMENT ON COLUMN cn_relay.deletion_tombstones.created_at IS
+  'created_at of the request: a target_a covers versions up to then.';
+CREATE UNIQUE INDEX deletion_tombstones_event ON cn_relay.deletion_tombstones (target_event_id, pubkey)
+  WHERE target_event_id IS NOT NULL;
+CREATE UNIQUE INDEX deletion_tombstones_address ON cn_relay.deletion_tombstones (target_a)
+  WHERE target_a IS NOT NULL;
+
+CREATE TABLE cn_relay.current_versions (
+  class "char" NOT NULL,
+  effective_key text COLLATE "C" NOT NULL,
+  pubkey text COLLATE "C" NOT NULL,
+  kind integer NOT NULL,
+  event_id text COLLATE "C" NOT NULL,
+  created_at bigint NOT NULL,
+  ingested_at timestamptz NOT NULL,
+  topics text[] COLLATE "C" NOT NULL,
+  event_json json NOT NULL,
+  gone_at timestamptz,
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (effective_key, class)
+) PARTITION BY LIST (class);
+CREATE TABLE cn_relay.replaceable_current PARTITION OF cn_relay.current_versions FOR VALUES IN ('r');
+CREATE TABLE cn_relay.addressable_current PARTITION OF cn_relay.current_versions FOR VALUES IN ('a');
+COMMENT ON TABLE cn_relay.current_versions IS
+  'The winning version of every key. It stays as a mark (gone_at) after that version was deleted or has expired: no older one comes back.';
+
+CREATE UNLOGGED TABLE cn_relay.ephemeral_events (
+  id bigserial PRIMARY KEY,
+  origin text COLLATE "C" NOT NULL,
+  event_json bytea NOT NULL,
+  sent_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE cn_relay.ephemeral_events IS
+  'Passes ephemeral events to the other relays of this database, for seconds. Lost in a crash, as they may be.';
+
+CREATE VIEW cn_relay.effective_events AS
+  SELECT * FROM cn_relay.events
+  WHERE deleted_at IS NULL AND superseded_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+COMMENT ON VIEW cn_relay.effective_events IS 'The events that are in effect now: neither deleted, replaced nor expired.';
+
+-- ---------------------------------------------------------------------------------------------- functions: topics
+
+-- What is wrong with an ingest_policy, for people; NULL: nothing.
 CREATE FUNCTION cn_relay.ingest_policy_problem(policy jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
   name text;
@@ -39,21 +326,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE TABLE cn_relay.node_subscriptions (
-  topic_id text COLLATE "C" PRIMARY KEY CHECK (octet_length(topic_id) BETWEEN 1 AND 1024),
-  enabled boolean NOT NULL DEFAULT true,
-  pinned boolean NOT NULL DEFAULT false,
-  ref_count integer NOT NULL DEFAULT 0 CHECK (ref_count >= 0),
-  ingest_policy jsonb NOT NULL DEFAULT '{}',
-  created_at timestamptz NOT NULL DEFAULT now(),
-  updated_at timestamptz NOT NULL DEFAULT now(),
-  name text CHECK (octet_length(name) <= 1024)
-);
-COMMENT ON COLUMN cn_relay.node_subscriptions.name IS
-  'The name that it was enabled by, where that is known: an id does not tell it.';
-COMMENT ON COLUMN cn_relay.node_subscriptions.pinned IS
-  'The operator decided: enabled does not follow ref_count.';
-
+-- Refuses a wrong ingest_policy. A topic that is not pinned is enabled while ref_count is above 0.
 CREATE FUNCTION cn_relay.node_subscription_changes() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   problem text := cn_relay.ingest_policy_problem(NEW.ingest_policy);
@@ -70,235 +343,208 @@ BEGIN
   RETURN NEW;
 END $$;
 
-CREATE TRIGGER checks BEFORE INSERT OR UPDATE ON cn_relay.node_subscriptions
-  FOR EACH ROW EXECUTE FUNCTION cn_relay.node_subscription_changes();
-
+-- Tells the relays of this database that topics have changed.
 CREATE FUNCTION cn_relay.notify_topics() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_notify('cn_relay_topics', '');
   RETURN NULL;
 END $$;
 
-CREATE TRIGGER notifies AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON cn_relay.node_subscriptions
-  FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.notify_topics();
+-- ---------------------------------------------------------------------------------------------- functions: partitions
 
-INSERT INTO cn_relay.node_subscriptions (topic_id, enabled, pinned) VALUES ('kukuri:global', true, true);
-
--- ---------------------------------------------------------------------------------------------- the log
-
-CREATE SEQUENCE cn_relay.events_outbox_seq AS bigint CACHE 1;
-
-CREATE TABLE cn_relay.events_outbox (
-  seq bigint NOT NULL DEFAULT nextval('cn_relay.events_outbox_seq') PRIMARY KEY,
-  op text COLLATE "C" NOT NULL CHECK (op IN ('upsert', 'delete')),
-  event_id text COLLATE "C" NOT NULL,
-  topic_id text COLLATE "C" NOT NULL,
-  kind integer NOT NULL,
-  created_at bigint NOT NULL,
-  ingested_at timestamptz NOT NULL,
-  effective_key text COLLATE "C",
-  reason text COLLATE "C" CHECK (reason IN ('nip09', 'expiration', 'replaced', 'operator', 'dsar')),
-  appended_at timestamptz NOT NULL DEFAULT clock_timestamp()
-) PARTITION BY RANGE (seq);
-COMMENT ON COLUMN cn_relay.events_outbox.ingested_at IS
-  'When the event was accepted, as in events: (event_id, ingested_at) finds it.';
-COMMENT ON COLUMN cn_relay.events_outbox.appended_at IS 'When this row was written.';
-
-ALTER SEQUENCE cn_relay.events_outbox_seq OWNED BY cn_relay.events_outbox.seq;
-
--- Which seqs a partition holds, and from when to when its rows were written: retention by time reads this.
-CREATE TABLE cn_relay.log_partitions (
-  first_seq bigint PRIMARY KEY,
-  end_seq bigint NOT NULL,
-  table_name text NOT NULL,
-  first_at timestamptz,
-  last_at timestamptz
-);
-
-CREATE TABLE cn_relay.consumer_offsets (
-  consumer text COLLATE "C" PRIMARY KEY,
-  last_seq bigint NOT NULL,
-  updated_at timestamptz NOT NULL DEFAULT now()
-);
-
--- The lock of the log, held until the transaction ends. A session that then falls silent is cut after 5 s, so
--- that it can't stop everybody else. `head` is the last seq that was given out before.
-CREATE FUNCTION cn_relay.lock_log(OUT waited double precision, OUT head bigint) LANGUAGE plpgsql AS $$
+-- Makes the table `child` and attaches it to `parent`. False: it was there already. `before_attach` is a statement that
+-- runs in between, with the name of the table as %I.
+CREATE FUNCTION cn_relay.add_partition(parent text, child text, low text, high text, before_attach text DEFAULT '')
+RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(128021775215461);
-  PERFORM set_config('idle_in_transaction_session_timeout', '5000', true);
-  SELECT CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END INTO head
-    FROM cn_relay.events_outbox_seq s;
-  waited := extract(epoch FROM clock_timestamp() - statement_timestamp());
-END $$;
-
--- For writers that do not know of the lock.
-CREATE FUNCTION cn_relay.lock_log_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM pg_advisory_xact_lock(128021775215461);
-  PERFORM set_config('idle_in_transaction_session_timeout', '5000', true);
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER commit_order BEFORE INSERT ON cn_relay.events_outbox
-  FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.lock_log_trigger();
-
--- The cluster that gave out the seqs so far. After a restore or a promotion the same numbers could be given out
--- a second time; so the sequence is moved on whenever this changes.
-CREATE TABLE cn_relay.log_identity (
-  only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
-  system_identifier text NOT NULL,
-  timeline integer NOT NULL
-);
-
--- True: the sequence was moved.
-CREATE FUNCTION cn_relay.check_log_identity() RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-  now_system text;
-  now_timeline integer;
-  known cn_relay.log_identity;
-BEGIN
-  PERFORM cn_relay.lock_log();
-  SELECT system_identifier INTO now_system FROM pg_control_system();
-  SELECT timeline_id INTO now_timeline FROM pg_control_checkpoint();
-  SELECT * INTO known FROM cn_relay.log_identity;
-  IF NOT FOUND THEN
-    INSERT INTO cn_relay.log_identity (system_identifier, timeline) VALUES (now_system, now_timeline);
+  IF to_regclass('cn_relay.' || child) IS NOT NULL THEN
     RETURN false;
   END IF;
-  IF known.system_identifier = now_system AND known.timeline = now_timeline THEN
-    RETURN false;
+  -- Made first and attached then: CREATE ... PARTITION OF would lock out every reader and writer.
+  EXECUTE format('CREATE TABLE cn_relay.%I (LIKE cn_relay.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', child,
+                 parent);
+  IF before_attach <> '' THEN
+    EXECUTE format(before_attach, child);
   END IF;
-  UPDATE cn_relay.log_identity SET system_identifier = now_system, timeline = now_timeline;
-  PERFORM setval('cn_relay.events_outbox_seq', (SELECT last_value FROM cn_relay.events_outbox_seq) + 1000000);
+  EXECUTE format('ALTER TABLE cn_relay.%I ATTACH PARTITION cn_relay.%I FOR VALUES FROM (%L) TO (%L)', parent,
+                 child, low, high);
   RETURN true;
 END $$;
 
--- ---------------------------------------------------------------------------------------------- events
+-- Makes the partitions for now, for the months up to that of `until`, and for the next two million seqs. Returns how many it
+-- made.
+CREATE FUNCTION cn_relay.ensure_partitions(until timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+  made integer := 0;
+  month timestamp;
+  parent text;
+  width constant bigint := 1000000;
+  first bigint;
+  head bigint;
+  child text;
+BEGIN
+  PERFORM pg_advisory_xact_lock(128021775215462);
+  FOR month IN
+    SELECT generate_series(date_trunc('month', now() AT TIME ZONE 'UTC'),
+                           date_trunc('month', until AT TIME ZONE 'UTC'), interval '1 month')
+  LOOP
+    FOREACH parent IN ARRAY ARRAY['events', 'event_topics', 'event_tags'] LOOP
+      made := made + cn_relay.add_partition(
+        parent || '_regular', format('%s_%s', parent, to_char(month, 'YYYY_MM')),
+        to_char(month, 'YYYY-MM-DD') || ' 00:00:00+00',
+        to_char(month + interval '1 month', 'YYYY-MM-DD') || ' 00:00:00+00')::integer;
+    END LOOP;
+  END LOOP;
+  SELECT last_value INTO head FROM cn_relay.events_outbox_seq;
+  FOR i IN 0..1 LOOP
+    first := (head / width + i) * width;
+    child := (first / width)::text;
+    child := 'events_outbox_' || lpad(child, greatest(6, length(child)), '0');
+    -- An INSERT straight into a partition does not fire the parent's trigger.
+    IF cn_relay.add_partition(
+         'events_outbox', child, first::text, (first + width)::text,
+         'CREATE TRIGGER commit_order BEFORE INSERT ON cn_relay.%I '
+         'FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.lock_log_trigger()') THEN
+      INSERT INTO cn_relay.log_partitions (first_seq, end_seq, table_name)
+        VALUES (first, first + width, 'cn_relay.' || child)
+        ON CONFLICT (first_seq) DO UPDATE SET first_at = NULL, last_at = NULL;
+      made := made + 1;
+    END IF;
+  END LOOP;
+  RETURN made;
+END $$;
 
-CREATE TABLE cn_relay.event_dedupe (
-  event_id text COLLATE "C" PRIMARY KEY,
-  first_seen_at timestamptz NOT NULL DEFAULT now(),
-  last_seen_at timestamptz NOT NULL DEFAULT now(),
-  seen_count bigint NOT NULL DEFAULT 1
-);
+-- ---------------------------------------------------------------------------------------------- functions: the log
 
-CREATE TABLE cn_relay.events (
-  event_id text COLLATE "C" NOT NULL,
-  pubkey text COLLATE "C" NOT NULL,
-  kind integer NOT NULL,
-  created_at bigint NOT NULL,
-  tags json NOT NULL,
-  content text NOT NULL,
-  sig text COLLATE "C" NOT NULL,
-  ingested_at timestamptz NOT NULL DEFAULT now(),
-  ingested_seq bigint NOT NULL,
-  source text COLLATE "C" NOT NULL CHECK (source IN ('ws', 'api', 'gossip', 'backfill', 'import', 'node')),
-  expires_at timestamptz,
-  deleted_at timestamptz,
-  superseded_at timestamptz,
-  expired_at timestamptz,
-  non_public boolean NOT NULL DEFAULT false,
-  lifetime "char" NOT NULL DEFAULT 'r',
-  effective_key text COLLATE "C",
-  topics text[] COLLATE "C" NOT NULL,
-  raw bytea
-) PARTITION BY LIST (lifetime);
-COMMENT ON COLUMN cn_relay.events.ingested_seq IS 'The seq of the first row of the log that names the event.';
-COMMENT ON COLUMN cn_relay.events.topics IS 'The topics that the event was accepted for.';
-COMMENT ON COLUMN cn_relay.events.expired_at IS 'When the log was told that the event has expired.';
-COMMENT ON COLUMN cn_relay.events.raw IS
-  'The event as JSON, where its text holds U+0000: content has U+FFFD in its place then, and SQL can not read the tags.';
+-- Where this database is now. The timeline comes from the WAL position: the control file shows the old one until the first
+-- checkpoint after a promotion.
+CREATE FUNCTION cn_relay.log_place(OUT system_identifier text, OUT timeline integer, OUT backup text, OUT database oid)
+LANGUAGE plpgsql AS $$
+DECLARE
+  label_bytes_max constant bigint := 10000;
+BEGIN
+  SELECT s.system_identifier INTO system_identifier FROM pg_control_system() s;
+  timeline := ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer;
+  SELECT d.oid INTO database FROM pg_database d WHERE d.datname = current_database();
+  BEGIN
+    backup := pg_read_file('backup_label.old', 0, label_bytes_max, true);
+  EXCEPTION WHEN insufficient_privilege THEN
+    -- The user of a configured database need not be allowed to.
+  END;
+END $$;
 
-CREATE TABLE cn_relay.events_kept PARTITION OF cn_relay.events FOR VALUES IN ('k');
-CREATE TABLE cn_relay.events_regular PARTITION OF cn_relay.events FOR VALUES IN ('r')
-  PARTITION BY RANGE (ingested_at);
-CREATE INDEX events_id ON cn_relay.events (event_id);
-CREATE INDEX events_expiry ON cn_relay.events (expires_at)
-  WHERE expires_at IS NOT NULL AND expired_at IS NULL AND deleted_at IS NULL AND superseded_at IS NULL;
+-- Notes this place. The second statement reads the xmin that the first has given to the row: in a subtransaction that is not
+-- the id of the transaction.
+CREATE FUNCTION cn_relay.note_log_place(since bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO cn_relay.log_identity AS i (system_identifier, timeline, backup, database, since_seq)
+    SELECT p.system_identifier, p.timeline, p.backup, p.database, since FROM cn_relay.log_place() p
+    ON CONFLICT (only_one) DO UPDATE SET system_identifier = excluded.system_identifier, timeline = excluded.timeline,
+      backup = excluded.backup, database = excluded.database, since_seq = excluded.since_seq;
+  UPDATE cn_relay.log_identity SET written_by = xmin;
+  PERFORM set_config('todoke.log_since', since::text, false);
+END $$;
 
--- Links of the events that are in effect: a query for a topic needs no join before its limit.
-CREATE TABLE cn_relay.event_topics (
-  topic_id text COLLATE "C" NOT NULL,
-  event_id text COLLATE "C" NOT NULL,
-  pubkey text COLLATE "C" NOT NULL,
-  kind integer NOT NULL,
-  created_at bigint NOT NULL,
-  ingested_at timestamptz NOT NULL,
-  ingested_seq bigint NOT NULL,
-  expires_at timestamptz,
-  non_public boolean NOT NULL DEFAULT false,
-  lifetime "char" NOT NULL DEFAULT 'r'
-) PARTITION BY LIST (lifetime);
-CREATE TABLE cn_relay.event_topics_kept PARTITION OF cn_relay.event_topics FOR VALUES IN ('k');
-CREATE TABLE cn_relay.event_topics_regular PARTITION OF cn_relay.event_topics FOR VALUES IN ('r')
-  PARTITION BY RANGE (ingested_at);
-CREATE INDEX event_topics_time ON cn_relay.event_topics (topic_id, created_at DESC, event_id);
-CREATE INDEX event_topics_kind ON cn_relay.event_topics (topic_id, kind, created_at DESC, event_id);
-CREATE INDEX event_topics_author ON cn_relay.event_topics (topic_id, pubkey, created_at DESC, event_id);
-CREATE INDEX event_topics_seq ON cn_relay.event_topics (topic_id, ingested_seq);
+-- Lets the log go on with seqs that nobody has given out, and says after which. `seen`: a seq that the caller knows of.
+--
+-- The clock's microseconds since 1970: no log has ever given out as many seqs as microseconds have passed. A clock that is behind
+-- what was given out already, or beyond the year 2112, is not believed: then a day's worth of microseconds and the time of day are
+-- added, so that two restores of one backup differ.
+CREATE FUNCTION cn_relay.move_log(seen bigint DEFAULT 0) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  clock_max constant bigint := 4503599627370496;  -- 2^52
+  day constant bigint := 86400000000;
+  clock constant bigint := greatest(floor(extract(epoch FROM clock_timestamp()) * 1000000), 0);
+  given_out bigint;
+  since bigint;
+BEGIN
+  PERFORM pg_advisory_xact_lock(128021775215461);
+  SELECT greatest(s.last_value, seen) INTO given_out FROM cn_relay.events_outbox_seq s;
+  since := CASE WHEN clock > given_out AND clock < clock_max THEN clock ELSE given_out + day + clock % day END;
+  PERFORM setval('cn_relay.events_outbox_seq', since);
+  PERFORM cn_relay.note_log_place(since);
+  PERFORM cn_relay.ensure_partitions(now());
+  RETURN since;
+END $$;
 
--- Every tag of one letter that is not a link already. A long value stands as its hash (tag_value_key).
-CREATE TABLE cn_relay.event_tags (
-  name "char" NOT NULL,
-  value text COLLATE "C" NOT NULL,
-  created_at bigint NOT NULL,
-  event_id text COLLATE "C" NOT NULL,
-  ingested_at timestamptz NOT NULL,
-  lifetime "char" NOT NULL DEFAULT 'r'
-) PARTITION BY LIST (lifetime);
-CREATE TABLE cn_relay.event_tags_kept PARTITION OF cn_relay.event_tags FOR VALUES IN ('k');
-CREATE TABLE cn_relay.event_tags_regular PARTITION OF cn_relay.event_tags FOR VALUES IN ('r')
-  PARTITION BY RANGE (ingested_at);
-CREATE INDEX event_tags_value ON cn_relay.event_tags (name, value, created_at DESC, event_id);
+-- Under the log's lock. Lets the log go on later if this is not the place in which it was written last, or if its head is behind
+-- what the caller has seen; where `may_move` is false that is refused.
+CREATE FUNCTION cn_relay.check_log(seen bigint, may_move boolean, OUT head bigint, OUT since bigint, OUT moved boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+  is_ours boolean;
+BEGIN
+  moved := false;
+  SELECT CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END INTO head FROM cn_relay.events_outbox_seq s;
+  SELECT i.since_seq, coalesce(i.xmin = i.written_by, false) INTO since, is_ours FROM cn_relay.log_identity i;
+  IF is_ours IS NULL AND head >= seen THEN
+    since := 0;
+    -- Not by a trigger: it may be a dump that is being read in, whose own row is still to come.
+    IF may_move THEN
+      PERFORM cn_relay.note_log_place(since);
+    END IF;
+    RETURN;
+  END IF;
+  IF is_ours AND head >= seen AND EXISTS (
+       SELECT FROM cn_relay.log_identity i, cn_relay.log_place() p
+       WHERE i.system_identifier = p.system_identifier AND i.timeline = p.timeline AND i.database = p.database
+         AND (p.backup IS NULL OR p.backup IS NOT DISTINCT FROM i.backup)) THEN
+    PERFORM set_config('todoke.log_since', since::text, false);
+    RETURN;
+  END IF;
+  IF NOT may_move THEN
+    RAISE EXCEPTION 'the database was restored or promoted: the log must go on with later seqs first'
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+        HINT = 'SELECT cn_relay.lock_log() as the first statement of the transaction does that; so does the start of a relay.';
+  END IF;
+  since := cn_relay.move_log(seen);
+  head := since;
+  moved := true;
+END $$;
 
+-- Takes the lock of the log until the transaction ends. A session that then falls silent is cut after 5 s, so that it can't stop
+-- everybody else. `head` is the last seq that was given out before, `since` says when the log has moved to another place, `moved`
+-- that it was this call which noticed. `seen`: a seq that the caller knows of.
+--
+-- Only the first call of a session looks at the place itself, which can't change while the session lives; a dump that is restored
+-- under it shows in the row. For the others that is 5 µs on top of 10.
+CREATE FUNCTION cn_relay.lock_log(seen bigint DEFAULT 0, OUT waited double precision, OUT head bigint, OUT since bigint,
+                                  OUT moved boolean) LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(128021775215461);
+  PERFORM set_config('idle_in_transaction_session_timeout', '5000', true);
+  waited := extract(epoch FROM clock_timestamp() - statement_timestamp());
+  moved := false;
+  SELECT CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END, i.since_seq INTO head, since
+    FROM cn_relay.events_outbox_seq s LEFT JOIN cn_relay.log_identity i ON i.xmin = i.written_by;
+  IF head < seen OR since IS NULL OR current_setting('todoke.log_since', true) IS DISTINCT FROM since::text THEN
+    SELECT c.head, c.since, c.moved INTO head, since, moved FROM cn_relay.check_log(seen, true) c;
+  END IF;
+END $$;
+
+-- The lock for writers that do not know of it. A partition can't be made while an INSERT is under way: the trigger refuses where
+-- the log has to go on later.
+CREATE FUNCTION cn_relay.lock_log_trigger() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(128021775215461);
+  PERFORM set_config('idle_in_transaction_session_timeout', '5000', true);
+  IF NOT EXISTS (SELECT FROM cn_relay.log_identity i
+                 WHERE i.xmin = i.written_by AND i.since_seq::text = current_setting('todoke.log_since', true)) THEN
+    PERFORM cn_relay.check_log(0, false);
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- ---------------------------------------------------------------------------------------------- functions: events
+
+-- The value of a tag as event_tags holds it: a long one as its hash.
 CREATE FUNCTION cn_relay.tag_value_key(value text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN octet_length(value) <= 256 THEN value
               ELSE 'sha256:' || encode(sha256(convert_to(value, 'UTF8')), 'hex') END
 $$;
 
--- One row for every author and target, also for targets that have not come yet.
-CREATE TABLE cn_relay.deletion_tombstones (
-  pubkey text COLLATE "C" NOT NULL,
-  target_event_id text COLLATE "C",
-  target_a text COLLATE "C",
-  deletion_event_id text COLLATE "C" NOT NULL,
-  created_at bigint NOT NULL,
-  requested_at timestamptz NOT NULL DEFAULT now(),
-  applied_at timestamptz,
-  CHECK ((target_event_id IS NULL) <> (target_a IS NULL))
-);
-COMMENT ON COLUMN cn_relay.deletion_tombstones.created_at IS
-  'created_at of the request: a target_a covers versions up to then.';
-CREATE UNIQUE INDEX deletion_tombstones_event ON cn_relay.deletion_tombstones (target_event_id, pubkey)
-  WHERE target_event_id IS NOT NULL;
-CREATE UNIQUE INDEX deletion_tombstones_address ON cn_relay.deletion_tombstones (target_a)
-  WHERE target_a IS NOT NULL;
-
--- The winning version of every key. It stays as a mark (gone_at) after that version was deleted or has expired:
--- no older one comes back.
-CREATE TABLE cn_relay.current_versions (
-  class "char" NOT NULL,
-  effective_key text COLLATE "C" NOT NULL,
-  pubkey text COLLATE "C" NOT NULL,
-  kind integer NOT NULL,
-  event_id text COLLATE "C" NOT NULL,
-  created_at bigint NOT NULL,
-  ingested_at timestamptz NOT NULL,
-  topics text[] COLLATE "C" NOT NULL,
-  event_json json NOT NULL,
-  gone_at timestamptz,
-  updated_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (effective_key, class)
-) PARTITION BY LIST (class);
-CREATE TABLE cn_relay.replaceable_current PARTITION OF cn_relay.current_versions FOR VALUES IN ('r');
-CREATE TABLE cn_relay.addressable_current PARTITION OF cn_relay.current_versions FOR VALUES IN ('a');
-
-CREATE VIEW cn_relay.effective_events AS
-  SELECT * FROM cn_relay.events
-  WHERE deleted_at IS NULL AND superseded_at IS NULL AND (expires_at IS NULL OR expires_at > now());
-
--- Ends the effect of one event, `state` being deleted, superseded or expired: marks its row and takes away its
+-- Ends the effect of one event, `state` being deleted, superseded or expired: marks its row and deletes its
 -- links and tags. The row itself stays readable by event_id.
 CREATE FUNCTION cn_relay.retire(the_id text, the_ingested_at timestamptz, the_lifetime "char", state text)
 RETURNS void LANGUAGE plpgsql AS $$
@@ -328,72 +574,187 @@ BEGIN
   END IF;
 END $$;
 
--- ---------------------------------------------------------------------------------------------- ephemeral
+-- ---------------------------------------------------------------------------------------------- functions: consumers
 
--- Passes ephemeral events to the other relays of this database, for seconds. Lost in a crash, as they may be.
-CREATE UNLOGGED TABLE cn_relay.ephemeral_events (
-  id bigserial PRIMARY KEY,
-  origin text COLLATE "C" NOT NULL,
-  event_json bytea NOT NULL,
-  sent_at timestamptz NOT NULL DEFAULT clock_timestamp()
-);
+-- How far every consumer is behind: rows that it has not read, the age of the first of them, and the log's head.
+--
+-- Gaps don't count. Of the newest 10,000 rows that is exact. Before them the rows of a partition are estimated as the
+-- seqs between its first and its last row; so gaps between partitions, as a restore makes them, don't count there either. Reads
+-- what the slowest has not read of those 10,000 rows, once for all (8 ms), and the edges of the partitions if one is further behind.
+CREATE FUNCTION cn_relay.backlogs()
+RETURNS TABLE (consumer text, rows bigint, seconds double precision, head bigint) LANGUAGE sql STABLE AS $$
+  WITH newest AS MATERIALIZED (
+    SELECT coalesce(array_agg(n.seq ORDER BY n.seq), '{}') AS seqs
+    FROM (SELECT o.seq FROM cn_relay.events_outbox o
+          WHERE o.seq > (SELECT min(c.last_seq) FROM cn_relay.consumer_offsets c) ORDER BY o.seq DESC LIMIT 10000) n
+  ), edges AS MATERIALIZED (
+    SELECT e.first, e.last
+    FROM cn_relay.log_partitions p CROSS JOIN LATERAL (
+      SELECT min(o.seq) AS first, max(o.seq) AS last FROM cn_relay.events_outbox o
+      WHERE o.seq >= p.first_seq AND o.seq < p.end_seq) e
+    WHERE e.last IS NOT NULL
+  )
+  SELECT c.consumer,
+    cardinality(n.seqs) - width_bucket(c.last_seq, n.seqs)
+      -- Fewer than 10,000 are all there are: what lies before them is a gap.
+      + CASE WHEN cardinality(n.seqs) = 10000 AND c.last_seq < n.seqs[1] - 1 THEN (
+          SELECT coalesce(sum(greatest(least(e.last, n.seqs[1] - 1) - greatest(c.last_seq, e.first - 1), 0)), 0)::bigint
+          FROM edges e) ELSE 0 END,
+    coalesce(extract(epoch FROM clock_timestamp() - (
+      SELECT o.appended_at FROM cn_relay.events_outbox o WHERE o.seq > c.last_seq ORDER BY o.seq LIMIT 1)), 0)
+      ::double precision,
+    (SELECT coalesce(max(o.seq), 0) FROM cn_relay.events_outbox o)
+  FROM cn_relay.consumer_offsets c, newest n
+$$;
 
--- ---------------------------------------------------------------------------------------------- partitions
-
-CREATE FUNCTION cn_relay.add_partition(parent text, child text, low text, high text, before_attach text DEFAULT '')
-RETURNS boolean LANGUAGE plpgsql AS $$
+-- An offset that goes back is a replay, whoever moved it: what the rows after it have done may be done again, and
+-- what was said of them is said anew. A range that the new offset cuts is marked (row_count -1): its first part was
+-- read, but how much of it is no longer known. SECURITY DEFINER: a consumer from outside may go back although it can't
+-- touch what a replay clears.
+CREATE FUNCTION cn_relay.offset_moved() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
-  IF to_regclass('cn_relay.' || child) IS NOT NULL THEN
-    RETURN false;
+  IF NEW.last_seq < OLD.last_seq THEN
+    DELETE FROM cn_relay.consumer_effects WHERE consumer = NEW.consumer AND seq > NEW.last_seq;
+    DELETE FROM cn_relay.consumer_ranges WHERE consumer = NEW.consumer AND from_seq >= NEW.last_seq;
+    UPDATE cn_relay.consumer_ranges SET to_seq = NEW.last_seq, row_count = -1, row_hash = 0
+      WHERE consumer = NEW.consumer AND to_seq > NEW.last_seq;
+    DELETE FROM cn_relay.consumer_dead_letters WHERE consumer = NEW.consumer AND seq > NEW.last_seq;
   END IF;
-  -- Made first and attached then: CREATE ... PARTITION OF would lock out every reader and writer.
-  EXECUTE format('CREATE TABLE cn_relay.%I (LIKE cn_relay.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', child,
-                 parent);
-  IF before_attach <> '' THEN
-    EXECUTE format(before_attach, child);
-  END IF;
-  EXECUTE format('ALTER TABLE cn_relay.%I ATTACH PARTITION cn_relay.%I FOR VALUES FROM (%L) TO (%L)', parent,
-                 child, low, high);
-  RETURN true;
+  RETURN NULL;
 END $$;
 
--- Makes the partitions for now, for the month of `until`, and for the next two million seqs. The number made.
-CREATE FUNCTION cn_relay.ensure_partitions(until timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
+-- A consumer that moves on from below the log's floor has passed over rows that are gone: it needs a rebuild. Retention marks
+-- such consumers itself, but waits for nobody who has locked its offset. A consumer that has read nothing yet begins with what
+-- is left.
+CREATE FUNCTION cn_relay.offset_passes() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+  IF OLD.last_seq < (SELECT f.dropped_until FROM cn_relay.log_floor f) THEN
+    NEW.state := 'needs_rebuild';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- Keeps the offset of a paused consumer from outside where it is. Nothing here can hold what such a consumer does elsewhere.
+CREATE FUNCTION cn_relay.offset_held() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_user = 'consumer_' || OLD.consumer THEN
+    RAISE EXCEPTION 'the operator has paused the consumer %', OLD.consumer
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+        HINT = 'Wait until paused is false; the operator runs: todoke consumers resume ' || OLD.consumer;
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- Makes the role of a consumer, or gives the one that is there a new password. `verifier` is the password as
+-- scram-sha-256 stores it. The caller needs CREATEROLE and owns these tables.
+CREATE FUNCTION cn_relay.put_consumer_role(name text, verifier text) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
 DECLARE
-  made integer := 0;
-  month timestamp;
-  parent text;
-  width constant bigint := 1000000;
-  first bigint;
-  head bigint;
+  -- Of the 200 connections of an embedded server a consumer gets few; one and a listener are enough.
+  connections_max constant integer := 10;
+  -- A transaction that is left open keeps vacuum from cleaning up everywhere.
+  idle_max constant text := '5min';
+  who constant text := 'consumer_' || name;
 BEGIN
-  PERFORM pg_advisory_xact_lock(128021775215462);
-  FOR month IN
-    SELECT generate_series(date_trunc('month', now() AT TIME ZONE 'UTC'),
-                           date_trunc('month', until AT TIME ZONE 'UTC'), interval '1 month')
-  LOOP
-    FOREACH parent IN ARRAY ARRAY['events', 'event_topics', 'event_tags'] LOOP
-      made := made + cn_relay.add_partition(
-        parent || '_regular', format('%s_%s', parent, to_char(month, 'YYYY_MM')),
-        to_char(month, 'YYYY-MM-DD') || ' 00:00:00+00',
-        to_char(month + interval '1 month', 'YYYY-MM-DD') || ' 00:00:00+00')::integer;
-    END LOOP;
-  END LOOP;
-  SELECT last_value INTO head FROM cn_relay.events_outbox_seq;
-  FOR i IN 0..1 LOOP
-    first := (head / width + i) * width;
-    IF cn_relay.add_partition(
-         'events_outbox', format('events_outbox_%s', lpad((first / width)::text, 6, '0')), first::text,
-         (first + width)::text,
-         'CREATE TRIGGER commit_order BEFORE INSERT ON cn_relay.%I '
-         'FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.lock_log_trigger()') THEN
-      INSERT INTO cn_relay.log_partitions (first_seq, end_seq, table_name)
-        VALUES (first, first + width, format('cn_relay.events_outbox_%s', lpad((first / width)::text, 6, '0')))
-        ON CONFLICT (first_seq) DO UPDATE SET first_at = NULL, last_at = NULL;
-      made := made + 1;
+  IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'todoke_consumers') THEN
+    BEGIN
+      CREATE ROLE todoke_consumers NOLOGIN;
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN
+      -- Another database of this cluster has made it meanwhile.
+    END;
+  END IF;
+  IF EXISTS (SELECT FROM pg_roles r WHERE r.rolname = who) THEN
+    IF NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = 'todoke_consumers'::regrole
+                   AND m.member = quote_ident(who)::regrole) THEN
+      RAISE EXCEPTION 'the role % is no consumer', who USING ERRCODE = 'duplicate_object';
     END IF;
-  END LOOP;
-  RETURN made;
+    EXECUTE format('ALTER ROLE %I LOGIN PASSWORD %L', who, verifier);
+  ELSE
+    EXECUTE format('CREATE ROLE %I LOGIN PASSWORD %L CONNECTION LIMIT %s IN ROLE todoke_consumers', who, verifier,
+                   connections_max);
+  END IF;
+  EXECUTE format('ALTER ROLE %I SET idle_in_transaction_session_timeout = %L', who, idle_max);
+  EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = "$user", public, cn_relay', who, current_database());
+  IF NOT has_database_privilege(who, current_database(), 'CONNECT') THEN
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), who);
+  END IF;
+  EXECUTE format('GRANT USAGE ON SCHEMA cn_relay TO %I', who);
+  -- Partitions are read through these; they need no grants of their own.
+  EXECUTE format('GRANT SELECT ON cn_relay.events_outbox, cn_relay.events, cn_relay.effective_events TO %I', who);
+  EXECUTE format('GRANT SELECT, INSERT (consumer, last_seq, updated_at), UPDATE (last_seq, updated_at) '
+                 'ON cn_relay.consumer_offsets TO %I', who);
 END $$;
 
+-- Drops the role of a consumer, its sessions first. What it owns in this database goes with it when `with_owned` says
+-- so; otherwise a role that owns anything is refused. The caller needs CREATEROLE.
+CREATE FUNCTION cn_relay.drop_consumer_role(name text, with_owned boolean) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+  who constant text := 'consumer_' || name;
+  owned text;
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = who) THEN
+    RETURN;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid
+                 WHERE r.rolname = 'todoke_consumers' AND m.member = quote_ident(who)::regrole) THEN
+    RAISE EXCEPTION 'the role % is no consumer', who USING ERRCODE = 'duplicate_object';
+  END IF;
+  SELECT string_agg(pg_describe_object(d.classid, d.objid, d.objsubid), ', ') INTO owned
+  FROM (SELECT * FROM pg_shdepend d
+        WHERE d.refclassid = 'pg_authid'::regclass AND d.refobjid = quote_ident(who)::regrole AND d.deptype = 'o'
+          AND d.dbid = (SELECT b.oid FROM pg_database b WHERE b.datname = current_database())
+        ORDER BY d.classid, d.objid LIMIT 10) d;
+  IF owned IS NOT NULL AND NOT with_owned THEN
+    RAISE EXCEPTION 'the role % owns %', who, owned USING ERRCODE = 'dependent_objects_still_exist';
+  END IF;
+  IF NOT pg_has_role(current_user, who, 'MEMBER') THEN
+    EXECUTE format('GRANT %I TO %I', who, current_user);
+  END IF;
+  EXECUTE format('ALTER ROLE %I NOLOGIN', who);
+  PERFORM pg_terminate_backend(a.pid) FROM pg_stat_activity a WHERE a.usename = who;
+  EXECUTE format('DROP OWNED BY %I', who);
+  EXECUTE format('DROP ROLE %I', who);
+END $$;
+
+-- ---------------------------------------------------------------------------------------------- triggers
+
+CREATE TRIGGER checks BEFORE INSERT OR UPDATE ON cn_relay.node_subscriptions
+  FOR EACH ROW EXECUTE FUNCTION cn_relay.node_subscription_changes();
+CREATE TRIGGER notifies AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON cn_relay.node_subscriptions
+  FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.notify_topics();
+
+CREATE TRIGGER commit_order BEFORE INSERT ON cn_relay.events_outbox
+  FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.lock_log_trigger();
+
+CREATE TRIGGER held BEFORE UPDATE OF last_seq ON cn_relay.consumer_offsets FOR EACH ROW
+  WHEN (OLD.paused AND NEW.last_seq <> OLD.last_seq) EXECUTE FUNCTION cn_relay.offset_held();
+CREATE TRIGGER passes BEFORE UPDATE OF last_seq ON cn_relay.consumer_offsets FOR EACH ROW
+  WHEN (NEW.last_seq > OLD.last_seq AND OLD.last_seq > 0 AND OLD.state = 'live' AND NEW.state = 'live')
+  EXECUTE FUNCTION cn_relay.offset_passes();
+CREATE TRIGGER replays AFTER UPDATE OF last_seq ON cn_relay.consumer_offsets FOR EACH ROW
+  WHEN (NEW.last_seq < OLD.last_seq) EXECUTE FUNCTION cn_relay.offset_moved();
+
+-- ---------------------------------------------------------------------------------------------- first rows
+
+INSERT INTO cn_relay.node_subscriptions (topic_id, enabled, pinned) VALUES ('kukuri:global', true, true);
+INSERT INTO cn_relay.log_floor DEFAULT VALUES;
 SELECT cn_relay.ensure_partitions(now() + interval '1 month');
+
+-- ---------------------------------------------------------------------------------------------- grants
+
+-- A consumer from outside sees its own offset. Roles outside the group see every row, as if there was no policy. Postgres binds
+-- the policy's expressions here, so no search_path of a reader changes what they mean.
+ALTER TABLE cn_relay.consumer_offsets ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own_row ON cn_relay.consumer_offsets USING (
+  'consumer_' || consumer = current_user
+  OR NOT coalesce(
+    pg_has_role(current_user, (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = 'todoke_consumers'), 'MEMBER'),
+    false));
+
+-- Every role may call a new function; consumers from outside may call none that writes or that shows other consumers.
+REVOKE EXECUTE ON FUNCTION cn_relay.add_partition(text, text, text, text, text), cn_relay.ensure_partitions(timestamptz),
+  cn_relay.log_place(), cn_relay.note_log_place(bigint), cn_relay.move_log(bigint), cn_relay.check_log(bigint, boolean),
+  cn_relay.lock_log(bigint), cn_relay.lock_log_trigger(), cn_relay.retire(text, timestamptz, "char", text),
+  cn_relay.backlogs(), cn_relay.offset_moved(), cn_relay.offset_passes(), cn_relay.offset_held(),
+  cn_relay.put_consumer_role(text, text), cn_relay.drop_consumer_role(text, boolean) FROM PUBLIC;

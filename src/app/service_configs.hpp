@@ -1,5 +1,5 @@
 // The database's layer of the configuration (cn_admin.service_configs) and its history. Versions, history and
-// NOTIFY are the work of triggers (migrations/0014), in the transaction of the change.
+// NOTIFY are the work of triggers (migrations/0001_admin.sql), in the transaction of the change.
 #pragma once
 
 #include <cstdint>

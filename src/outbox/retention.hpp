@@ -8,7 +8,7 @@
 // recounts the rest.
 //
 // One process at a time; bounded work each time. Waits for nobody: a consumer that has locked its offset is
-// marked by its own next move (migrations/0007), and an open transaction that keeps a partition from going is
+// marked by its own next move (cn_relay.offset_passes), and an open transaction that keeps a partition from going is
 // told and puts off the partition, not the rest of the round.
 #pragma once
 

@@ -60,6 +60,12 @@ std::string find_problem(std::span<const Migration> migrations,
           "migration {:04} is missing in the database although later ones were applied; restore a backup",
           i + 1);
     }
+    if (row.name != migrations[i].name) {
+      return fmt::format(
+          "an early build of todoke made this database, and no later one can take it over: its migration "
+          "{:04} is {}, that of this binary is {}; start with an empty database",
+          row.version, row.name, migrations[i].name);
+    }
     if (row.checksum != checksum(migrations[i])) {
       return fmt::format(
           "migration {:04} was changed after it was applied ({} at that time); install the todoke that "

@@ -3,8 +3,9 @@
 //
 // Each file runs once, in order, in one transaction together with its row in todoke.schema_migrations; a file
 // that fails leaves nothing behind. Several processes may migrate at once: one does the work under an
-// advisory lock, the others wait and find it done. A file that was changed after it was applied, and a
-// database that is newer than the program, are refused.
+// advisory lock, the others wait and find it done. Refused are a file that was changed after it was applied,
+// a database that is newer than the program, and one whose files have other names: a build from before the
+// first release made it.
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,7 @@ namespace todoke::pg {
 
 struct Migration {
   std::int32_t version;
-  std::string_view name;  // 0001_service_configs.sql is version 1, "service_configs"
+  std::string_view name;  // 0001_admin.sql is version 1, "admin"
   std::string_view sql;
 };
 

@@ -1,11 +1,12 @@
 -- The books of the migrations.
 
--- The key is the word "todoke" in ASCII: no other program is likely to use it.
+-- The word "todoke" in ASCII less one: no other program is likely to use it. The word itself is the lock of the log, which a
+-- start with nothing to migrate must not wait for, nor hold up.
 -- name: lock_migrations
-SELECT pg_advisory_lock(x'746f646f6b65'::bigint);
+SELECT pg_advisory_lock(128021775215460);
 
 -- name: unlock_migrations
-SELECT pg_advisory_unlock(x'746f646f6b65'::bigint);
+SELECT pg_advisory_unlock(128021775215460);
 
 -- name: migrations_exist
 SELECT to_regclass('todoke.schema_migrations') IS NOT NULL;

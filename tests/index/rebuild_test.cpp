@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include "index/rig.hpp"
-#include "pg/migrations.hpp"
 #include "pg/transaction.hpp"
 
 namespace todoke::index {
@@ -175,21 +174,6 @@ TEST_F(IndexTest, AnIdThatIsStoredTwiceIsOneDocument) {
   rig_.sql("INSERT INTO cn_relay.events SELECT e.* FROM cn_relay.events e");
   rig_.rebuild_and_swap();
   EXPECT_EQ(rig_.one("SELECT count(*) FROM cn_search.post_search_documents"), "1");
-}
-
-TEST_F(IndexTest, AnIndexThatWasMadeWithoutTagsIsRebuiltAfterItsMigration) {
-  rig_.write({.content = "tagged", .tags_json = R"([["t","music"]])"});
-  rig_.apply();
-  rig_.sql(
-      "ALTER TABLE cn_search.post_search_documents DROP COLUMN tags;"
-      "INSERT INTO cn_relay.consumer_offsets (consumer, last_seq) VALUES ('index-v1', 1)");
-  for (const auto& migration : pg::embedded_migrations()) {
-    if (migration.name == "search_filters") rig_.sql(std::string(migration.sql));
-  }
-  EXPECT_EQ(rig_.one("SELECT state FROM cn_relay.consumer_offsets"), "rebuilding");
-  EXPECT_THAT(rig_.find("tagged"), ElementsAre("tagged")) << "searches go on";
-  rig_.rebuild_and_swap();
-  EXPECT_THAT(rig_.find_by({.text = "tagged", .tags = {{'t', {"music"}}}}), ElementsAre("tagged"));
 }
 
 TEST_F(IndexTest, AnEmptyDatabaseIsRebuiltToAnEmptyIndex) {

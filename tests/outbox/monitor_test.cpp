@@ -130,6 +130,15 @@ TEST_F(MonitorTest, GapsAreNoBacklog) {
   EXPECT_EQ(views.at(0).backlog_rows, 7);
 }
 
+TEST_F(MonitorTest, RowsThatWereRolledBackAreNoBacklogOfTheSlowestConsumer) {
+  sql.run("UPDATE cn_relay.consumer_offsets SET last_seq = 100 WHERE consumer = 'outside'");
+  sql.run("SELECT setval('cn_relay.events_outbox_seq', 150)");
+  append(10);
+  look_at(0);
+  EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"index\"}"), 10);
+  EXPECT_EQ(metric_of(registry, "todoke_outbox_backlog{consumer=\"outside\"}"), 10);
+}
+
 TEST_F(MonitorTest, FarBehindOnlyGapsInsideOfAPartitionCount) {
   const auto behind = [&] {
     look_at(0);

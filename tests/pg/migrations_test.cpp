@@ -108,6 +108,30 @@ TEST_F(Migrations, AChangedFileIsRefused) {
   });
 }
 
+TEST_F(Migrations, ADatabaseOfAnEarlyBuildIsRefusedAndThePersonToldWhatToDo) {
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db_.connect();
+    const List early{{1, "earliest", "CREATE TABLE one (n int);"}, {2, "later", ""}, {3, "last", ""}};
+    co_await migrate(*connection, early);
+    const auto message = co_await refusal<UserError>(*connection, kTwo);
+    EXPECT_EQ(message.find("an early build of todoke made this database"), 0u) << message;
+    EXPECT_NE(message.find("its migration 0001 is earliest"), std::string::npos) << message;
+    EXPECT_NE(message.find("start with an empty database"), std::string::npos) << message;
+    EXPECT_EQ(co_await number(*connection, kBooked), 3) << "nothing was changed";
+  });
+}
+
+TEST_F(Migrations, DoNotWaitForTheLogsLock) {
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db_.connect();
+    const auto appender = co_await db_.connect();
+    co_await appender->execute_script("BEGIN; SELECT cn_relay.lock_log()", soon());
+    co_await connection->execute_script("SET lock_timeout = '10s'", soon());
+    const auto report = co_await migrate(*connection, kTwo);
+    EXPECT_EQ(report.version, 2);
+  });
+}
+
 TEST_F(Migrations, ANewerDatabaseIsRefused) {
   run_task([&]() -> Task<void> {
     const auto connection = co_await db_.connect();
@@ -136,7 +160,7 @@ TEST(EmbeddedMigrations, TheTemplateOfTheTestsHasThemAll) {
     const auto status = co_await migration_status(*connection, embedded_migrations(), soon());
     EXPECT_EQ(status.problem, "");
     EXPECT_TRUE(status.pending.empty());
-    EXPECT_EQ(status.applied.at(0).name, "service_configs");
+    EXPECT_EQ(status.applied.at(0).name, "admin");
     co_await connection->execute_script("INSERT INTO cn_admin.service_configs (service) VALUES ('relay')",
                                         soon());
     bool refused = false;
@@ -147,6 +171,20 @@ TEST(EmbeddedMigrations, TheTemplateOfTheTestsHasThemAll) {
       refused = error.is_check_violation();
     }
     EXPECT_TRUE(refused);
+  });
+}
+
+TEST(EmbeddedMigrations, EveryTableSaysWhatItPromises) {
+  const TestDatabase db;
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db.connect();
+    constexpr Statement kSilent{
+        "silent",
+        "SELECT string_agg(c.oid::regclass::text, ', ') FROM pg_class c "
+        "WHERE c.relnamespace::regnamespace::text IN ('cn_admin', 'cn_relay', 'cn_search', 'orders') "
+        "  AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition AND obj_description(c.oid) IS NULL"};
+    const auto silent = co_await connection->query(kSilent, {}, soon());
+    EXPECT_EQ(silent.one().get<std::optional<std::string>>(0).value_or(""), "");
   });
 }
 

@@ -1,9 +1,25 @@
--- The live configuration in use: versions count by themselves, every change is noted in its transaction with who made it, before
--- and after, and told by NOTIFY cn_admin_config 'service:version'. Whoever writes the table, also by hand, gets all of that.
+-- The schema cn_admin: what operators change while the node runs, and the record of it.
 --
--- The actor is the session's cn_admin.actor; without one it is the database's user.
+-- Triggers do all the bookkeeping, so that a change by hand has the same effect as one by the program: versions count by
+-- themselves, the history gets a row for each changed key in the same transaction, and NOTIFY cn_admin_config
+-- 'service:version' tells every node.
+CREATE SCHEMA cn_admin;
+
+-- ---------------------------------------------------------------------------------------------- tables
+
+CREATE TABLE cn_admin.service_configs (
+  service    text PRIMARY KEY,
+  version    bigint NOT NULL DEFAULT 1 CHECK (version > 0),
+  config     jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(config) = 'object'),
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  updated_by text
+);
+COMMENT ON TABLE cn_admin.service_configs IS
+  'The database''s layer of the configuration, one row for each service. A writer that compares the version can not overwrite another''s change.';
+COMMENT ON COLUMN cn_admin.service_configs.version IS 'Counts up with every change';
 COMMENT ON COLUMN cn_admin.service_configs.config IS
   'Values by full key (relay.name), each as it would be written in the environment; only live keys of the service are taken';
+COMMENT ON COLUMN cn_admin.service_configs.updated_by IS 'Who made the last change';
 
 CREATE TABLE cn_admin.service_config_history (
   service    text NOT NULL,
@@ -15,28 +31,26 @@ CREATE TABLE cn_admin.service_config_history (
   changed_by text NOT NULL,
   PRIMARY KEY (service, key, version)
 );
-
 COMMENT ON TABLE cn_admin.service_config_history IS
   'Every change of service_configs, a row for each key; append-only. Going back to a version: the first "before" after it';
 COMMENT ON COLUMN cn_admin.service_config_history.version IS 'The version that the change made';
 COMMENT ON COLUMN cn_admin.service_config_history.before IS 'NULL: the database had no value of the key';
 COMMENT ON COLUMN cn_admin.service_config_history.after IS 'NULL: the database has no value of the key any more';
 
--- TRUNCATE fires no triggers of rows, so it would leave no history.
+-- ---------------------------------------------------------------------------------------------- functions
+
+-- Who makes the change: the session's cn_admin.actor; without one, the user of the database.
+CREATE FUNCTION cn_admin.actor() RETURNS text LANGUAGE sql STABLE
+RETURN coalesce(nullif(current_setting('cn_admin.actor', true), ''), format('sql:%s', session_user));
+
+-- Refuses the statement. Also for TRUNCATE, which fires no triggers of rows and so would leave no history.
 CREATE FUNCTION cn_admin.keep_history() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION '% of % is not allowed: the history stays whole', TG_OP, TG_TABLE_NAME
     USING ERRCODE = 'insufficient_privilege';
 END $$;
-CREATE TRIGGER keep_history BEFORE UPDATE OR DELETE OR TRUNCATE ON cn_admin.service_config_history
-  FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
-CREATE TRIGGER keep_history BEFORE TRUNCATE ON cn_admin.service_configs
-  FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
 
-CREATE FUNCTION cn_admin.actor() RETURNS text LANGUAGE sql STABLE
-RETURN coalesce(nullif(current_setting('cn_admin.actor', true), ''), format('sql:%s', session_user));
-
--- A row that was deleted and made again goes on where its history ends.
+-- Sets version, time and actor of a changed row. A row that was deleted and made again goes on where its history ends.
 CREATE FUNCTION cn_admin.count_config_version() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
@@ -53,9 +67,8 @@ BEGIN
   NEW.updated_by := cn_admin.actor();
   RETURN NEW;
 END $$;
-CREATE TRIGGER count_config_version BEFORE INSERT OR UPDATE ON cn_admin.service_configs
-  FOR EACH ROW EXECUTE FUNCTION cn_admin.count_config_version();
 
+-- Writes the history of a change and notifies the nodes. An update that changes no value leaves no trace.
 CREATE FUNCTION cn_admin.note_config_change() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   was jsonb := '{}';
@@ -83,5 +96,14 @@ BEGIN
   PERFORM pg_notify('cn_admin_config', format('%s:%s', of_service, of_version));
   RETURN NULL;
 END $$;
+
+-- ---------------------------------------------------------------------------------------------- triggers
+
+CREATE TRIGGER keep_history BEFORE UPDATE OR DELETE OR TRUNCATE ON cn_admin.service_config_history
+  FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
+CREATE TRIGGER keep_history BEFORE TRUNCATE ON cn_admin.service_configs
+  FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
+CREATE TRIGGER count_config_version BEFORE INSERT OR UPDATE ON cn_admin.service_configs
+  FOR EACH ROW EXECUTE FUNCTION cn_admin.count_config_version();
 CREATE TRIGGER note_config_change AFTER INSERT OR UPDATE OR DELETE ON cn_admin.service_configs
   FOR EACH ROW EXECUTE FUNCTION cn_admin.note_config_change();
