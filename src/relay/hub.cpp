@@ -63,6 +63,10 @@ Hub::Hub(const Executor& executor, Executor read_executor, HubOptions options, R
       clock_(clock),
       metrics_(metrics),
       cache_(options_.cache),
+      reads_({options_.reads_max, options_.reads_under_way_max}, query_timeout_, clock,
+             metrics.reads_under_way, metrics.reads_waiting, read_hooks()),
+      counts_({options_.reads_max, options_.counts_under_way_max}, query_timeout_, clock,
+              metrics.counts_under_way, metrics.counts_waiting, count_hooks()),
       wake_(executor),
       idle_(executor) {}
 
@@ -102,9 +106,8 @@ void Hub::open_now(const SubscriberPtr& subscriber, nostr::ReqMessage request) {
   index_.add(subscription.get(), subscription->filters);
   metrics_.subscriptions.add(1);
   if (asks_for_nothing_stored(subscription->filters)) return go_live(peer, *subscription);
-  if (peer.reads + peer.pages <= options_.reads_max && answer_from_memory(peer, *subscription)) return;
-  want_read(peer, std::move(subscription));
-  start_reads(peer);
+  reading_.insert(subscription.get());
+  reads_.ask(peer.reads, std::move(subscription));
 }
 
 std::optional<nostr::Reason> Hub::refusal_of(const Peer& peer, std::span<const nostr::Filter> filters,
@@ -156,10 +159,11 @@ void Hub::run_task(Task<void> task) {
   });
 }
 
-bool Hub::answer_from_memory(Peer& peer, Subscription& subscription) {
+bool Hub::answer_from_memory(Subscription& subscription) {
   if (options_.policy != nostr::TopicPolicy::topics) return false;
   // Some that got their OK are not in memory yet: who asks for them must find them.
   if (!batches_.empty() || let_go_) return false;
+  auto& peer = *subscription.peer;
   const auto now = seconds_of(clock_.now());
   StoredPage page(StoredPage::Order::newest_first, reader_.limits().bytes_max);
   for (const auto& filter : subscription.filters) {
@@ -172,70 +176,34 @@ bool Hub::answer_from_memory(Peer& peer, Subscription& subscription) {
   return true;
 }
 
-void Hub::want_read(Peer& peer, std::shared_ptr<Subscription> subscription) {
-  reading_.insert(subscription.get());
-  peer.wanted.push_back(std::move(subscription));
-  metrics_.reads_waiting.add(1);
+Hub::ReadLine::Hooks Hub::read_hooks() {
+  return {.answer_at_once = [this](const auto& subscription) { return answer_from_memory(*subscription); },
+          .begin_read =
+              [this](std::shared_ptr<Subscription> subscription, ReadLine::Duration left) {
+                fill_cache(*subscription);
+                const auto viewer = subscription->peer->viewer;
+                run_task(read_stored(std::move(subscription), viewer, Deadline::after(left)));
+              },
+          .refuse =
+              [this](const std::shared_ptr<Subscription>& subscription) {
+                fail_query(subscription->peer, subscription->sub.text(), subscription->opened_at,
+                           nostr::Reason::query_too_slow);
+              }};
 }
 
-std::shared_ptr<Hub::Subscription> Hub::next_wanted(Peer& peer) {
-  auto subscription = std::move(peer.wanted.front());
-  peer.wanted.pop_front();
-  metrics_.reads_waiting.add(-1);
-  return subscription;
-}
-
-bool Hub::may_read(const Peer& peer) const {
-  return !peer.wanted.empty() && peer.reads + peer.pages < options_.reads_max;
-}
-
-void Hub::start_reads(Peer& peer) {
-  while (may_read(peer)) {
-    if (answer_from_memory(peer, *peer.wanted.front())) {
-      next_wanted(peer);
-    } else if (reads_ >= options_.reads_under_way_max) {
-      return stand_in_line(peer);
-    } else {
-      start_read(peer);
-    }
-  }
-}
-
-void Hub::start_read(Peer& peer) {
-  auto subscription = next_wanted(peer);
-  ++peer.reads;
-  ++reads_;
-  metrics_.reads_under_way.set(static_cast<double>(reads_));
-  fill_cache(*subscription);
-  run_task(read_stored(std::move(subscription), peer.viewer));
-}
-
-void Hub::stand_in_line(Peer& peer) {
-  if (peer.in_line) return;
-  peer.in_line = true;
-  peer.in_line_since = clock_.steady();
-  line_.push_back(&peer);
-}
-
-// One read for each connection in turn. A REQ for which the line was too long is told so.
-void Hub::serve_line() {
-  while (!line_.empty()) {
-    auto& peer = *line_.front();
-    const bool is_late = clock_.steady() - peer.in_line_since > query_timeout_.load();
-    if (!is_late && reads_ >= options_.reads_under_way_max) return;
-    line_.pop_front();
-    peer.in_line = false;
-    if (!may_read(peer)) continue;
-    if (answer_from_memory(peer, *peer.wanted.front())) {
-      next_wanted(peer);
-    } else if (is_late) {
-      metrics_.query_failed.with({std::string(label_of(nostr::Reason::query_too_slow))}).add();
-      refuse(peer, peer.wanted.front()->sub.text(), nostr::Reason::query_too_slow);
-    } else {
-      start_read(peer);
-    }
-    if (may_read(peer)) stand_in_line(peer);
-  }
+Hub::CountLine::Hooks Hub::count_hooks() {
+  return {.answer_at_once = [](const auto&) { return false; },
+          .begin_read =
+              [this](CountPtr count, CountLine::Duration left) {
+                const auto viewer = peer_of(count->subscriber).viewer;
+                run_task(read_count(std::move(count), viewer, Deadline::after(left)));
+              },
+          .refuse =
+              [this](const CountPtr& count) {
+                auto& peer = peer_of(count->subscriber);
+                release(peer, count->bytes);
+                fail_query(&peer, count->request.sub.text(), count->opened_at, nostr::Reason::query_too_slow);
+              }};
 }
 
 void Hub::fill_cache(const Subscription& subscription) {
@@ -270,35 +238,32 @@ Task<void> Hub::fill_window(std::string topic, std::uint64_t number) {
   log::warning("live", "the recent events of a topic were not read", {{"error", describe(failure)}});
 }
 
-Task<void> Hub::read_stored(std::shared_ptr<Subscription> subscription, Viewer viewer) {
+Task<void> Hub::read_stored(std::shared_ptr<Subscription> subscription, Viewer viewer, Deadline deadline) {
   const auto subscriber = subscription->subscriber;
   ReadResult result;
   std::exception_ptr failure;
   try {
-    const auto deadline = Deadline::after(query_timeout_.load());
     result = co_await run_on(read_executor_, reader_.read(subscription->filters, viewer, deadline,
                                                           [&] { return subscription->open.load(); }));
   } catch (...) {
     failure = std::current_exception();
   }
-  if (failure) observe_query(subscription->opened_at, failure);
-  if (subscription->peer != nullptr) {  // neither closed nor replaced meanwhile
-    auto& peer = *subscription->peer;
-    if (failure) {
-      refuse(peer, subscription->sub.text(), reason_of(failure));
-    } else {
-      finish_read(peer, *subscription, std::move(result));
-    }
+  if (failure) {
+    log::warning("live", "a REQ failed", {{"error", describe(failure)}});
+    fail_query(subscription->peer, subscription->sub.text(), subscription->opened_at, reason_of(failure));
+  } else if (subscription->peer != nullptr) {  // neither closed nor replaced meanwhile
+    finish_read(*subscription->peer, *subscription, std::move(result));
   }
-  read_ended(subscriber);
+  auto* peer = find_peer(*subscriber);
+  reads_.read_ended(peer == nullptr ? nullptr : &peer->reads);
 }
 
 void Hub::finish_read(Peer& peer, Subscription& subscription, ReadResult result) {
-  observe_query(subscription.opened_at, nullptr);
+  count_answered(subscription.opened_at);
   reading_.erase(&subscription);
   subscription.live = true;
   subscription.after = result.head;
-  ++peer.pages;
+  reads_.page_sent(peer.reads);
   auto eose = eose_of(subscription.sub, result.more, result.cursor);
   peer.subscriber->deliver_page(subscription.sub, std::move(result.events), std::move(eose));
   std::vector<net::FramePtr> frames;
@@ -311,29 +276,20 @@ void Hub::finish_read(Peer& peer, Subscription& subscription, ReadResult result)
   if (!frames.empty()) peer.subscriber->deliver(std::move(frames));
 }
 
-void Hub::observe_query(SteadyTime began, const std::exception_ptr& failure) {
-  metrics_.query_seconds.observe(std::chrono::duration<double>(clock_.steady() - began).count());
-  if (!failure) return;
-  log::warning("live", "a query failed", {{"error", describe(failure)}});
-  metrics_.query_failed.with({std::string(label_of(reason_of(failure)))}).add();
+void Hub::count_answered(SteadyTime opened_at) {
+  metrics_.query_seconds.observe(std::chrono::duration<double>(clock_.steady() - opened_at).count());
+}
+
+void Hub::fail_query(Peer* peer, const std::string& sub, SteadyTime opened_at, nostr::Reason reason) {
+  count_answered(opened_at);
+  metrics_.query_failed.with({std::string(label_of(reason))}).add();
+  if (peer != nullptr) close_for(*peer, sub, reason);
 }
 
 void Hub::page_done(SubscriberPtr subscriber) {
   asio::post(executor_, [this, subscriber = std::move(subscriber)] {
-    auto* peer = find_peer(*subscriber);
-    if (peer == nullptr) return;
-    --peer->pages;
-    start_reads(*peer);
+    if (auto* peer = find_peer(*subscriber)) reads_.page_done(peer->reads);
   });
-}
-
-void Hub::read_ended(const SubscriberPtr& subscriber) {
-  --reads_;
-  metrics_.reads_under_way.set(static_cast<double>(reads_));
-  if (auto* peer = find_peer(*subscriber)) --peer->reads;
-  // Those who wait go before the next read of this one.
-  serve_line();
-  if (auto* peer = find_peer(*subscriber)) start_reads(*peer);
 }
 
 void Hub::count(SubscriberPtr subscriber, nostr::CountMessage request) {
@@ -346,93 +302,38 @@ void Hub::count_now(const SubscriberPtr& subscriber, nostr::CountMessage request
   auto& peer = peer_of(subscriber);
   const auto bytes = memory_of(request.filters);
   auto refusal = refusal_of(peer, request.filters, bytes);
-  if (peer.counts_wanted.size() >= options_.counts_waiting_max) refusal = nostr::Reason::rate_limited;
+  if (peer.counts.waiting() >= options_.counts_waiting_max) refusal = nostr::Reason::rate_limited;
   if (refusal) return refuse_new(peer, request.sub.text(), *refusal);
   hold(peer, bytes);
-  peer.counts_wanted.push_back({std::move(request), bytes});
-  metrics_.counts_waiting.add(1);
-  start_counts(peer);
+  Count count{subscriber, std::move(request), bytes, clock_.steady()};
+  counts_.ask(peer.counts, std::make_shared<Count>(std::move(count)));
 }
 
-bool Hub::may_count(const Peer& peer) const {
-  return !peer.counts_wanted.empty() && peer.counts < options_.reads_max;
-}
-
-Hub::Count Hub::next_count(Peer& peer) {
-  auto count = std::move(peer.counts_wanted.front());
-  peer.counts_wanted.pop_front();
-  metrics_.counts_waiting.add(-1);
-  return count;
-}
-
-void Hub::start_counts(Peer& peer) {
-  while (may_count(peer) && counts_ < options_.counts_under_way_max) start_count(peer);
-  if (may_count(peer)) stand_in_count_line(peer);
-}
-
-void Hub::stand_in_count_line(Peer& peer) {
-  if (peer.counts_in_line) return;
-  peer.counts_in_line = true;
-  peer.counts_in_line_since = clock_.steady();
-  count_line_.push_back(&peer);
-}
-
-void Hub::start_count(Peer& peer) {
-  ++peer.counts;
-  ++counts_;
-  metrics_.counts_under_way.set(static_cast<double>(counts_));
-  run_task(read_count(peer.subscriber, next_count(peer), peer.viewer));
-}
-
-// As serve_line() does for reads.
-void Hub::serve_count_line() {
-  while (!count_line_.empty()) {
-    auto& peer = *count_line_.front();
-    const bool is_late = clock_.steady() - peer.counts_in_line_since > query_timeout_.load();
-    if (!is_late && counts_ >= options_.counts_under_way_max) return;
-    count_line_.pop_front();
-    peer.counts_in_line = false;
-    if (!may_count(peer)) continue;
-    if (is_late) {
-      const auto count = next_count(peer);
-      release(peer, count.bytes);
-      refuse(peer, count.request.sub.text(), nostr::Reason::query_too_slow);
-    } else {
-      start_count(peer);
-    }
-    if (may_count(peer)) stand_in_count_line(peer);
-  }
-}
-
-Task<void> Hub::read_count(SubscriberPtr subscriber, Count count, Viewer viewer) {
-  const auto& request = count.request;
-  const auto began = clock_.steady();
-  std::string reply;
+Task<void> Hub::read_count(CountPtr count, Viewer viewer, Deadline deadline) {
+  std::uint64_t found = 0;
   std::exception_ptr failure;
   try {
-    const auto deadline = Deadline::after(query_timeout_.load());
-    const auto found = co_await run_on(read_executor_, reader_.count(request.filters, viewer, deadline));
-    reply = nostr::count_message(request.sub, found);
+    found = co_await run_on(read_executor_, reader_.count(count->request.filters, viewer, deadline));
   } catch (...) {
     failure = std::current_exception();
   }
-  observe_query(began, failure);
-  --counts_;
-  metrics_.counts_under_way.set(static_cast<double>(counts_));
-  if (auto* peer = find_peer(*subscriber)) {
-    --peer->counts;
-    release(*peer, count.bytes);
-    if (failure) {
-      refuse(*peer, request.sub.text(), reason_of(failure));
-    } else if (names_disabled_topic(request.filters)) {
-      refuse(*peer, request.sub.text(), nostr::Reason::topic_not_enabled);
-    } else {
-      subscriber->deliver({text_frame(reply)});
-    }
+  auto* peer = find_peer(*count->subscriber);
+  if (peer != nullptr) release(*peer, count->bytes);
+  if (failure) {
+    log::warning("live", "a COUNT failed", {{"error", describe(failure)}});
+    fail_query(peer, count->request.sub.text(), count->opened_at, reason_of(failure));
+  } else if (peer != nullptr) {
+    finish_count(*peer, *count, found);
   }
-  // Those who wait go before the next COUNT of this one.
-  serve_count_line();
-  if (auto* peer = find_peer(*subscriber)) start_counts(*peer);
+  counts_.read_ended(peer == nullptr ? nullptr : &peer->counts);
+}
+
+void Hub::finish_count(Peer& peer, const Count& count, std::uint64_t found) {
+  const auto& request = count.request;
+  if (names_disabled_topic(request.filters))
+    return close_for(peer, request.sub.text(), nostr::Reason::topic_not_enabled);
+  count_answered(count.opened_at);
+  peer.subscriber->deliver({text_frame(nostr::count_message(request.sub, found))});
 }
 
 void Hub::close(SubscriberPtr subscriber, std::string sub) {
@@ -450,12 +351,10 @@ void Hub::leave(SubscriberPtr subscriber) {
   asio::post(executor_, [this, subscriber = std::move(subscriber)] {
     auto* peer = find_peer(*subscriber);
     if (peer == nullptr) return;
-    while (!peer->wanted.empty()) next_wanted(*peer);
-    while (!peer->counts_wanted.empty()) next_count(*peer);
+    reads_.leave(peer->reads);
+    counts_.leave(peer->counts);
     while (!peer->subscriptions.empty()) remove(*peer, std::string(peer->subscriptions.begin()->first));
     release(*peer, peer->filter_bytes);
-    if (peer->in_line) std::erase(line_, peer);
-    if (peer->counts_in_line) std::erase(count_line_, peer);
     peers_.erase(subscriber.get());
   });
 }
@@ -467,8 +366,7 @@ void Hub::remove(Peer& peer, const std::string& sub) {
   index_.remove(&subscription);
   release(peer, subscription.bytes);
   reading_.erase(&subscription);
-  const auto waits = std::erase(peer.wanted, found->second);
-  metrics_.reads_waiting.add(-static_cast<double>(waits));
+  reads_.forget(peer.reads, [&](const auto& waiting) { return waiting == found->second; });
   subscription.peer = nullptr;
   subscription.open = false;
   metrics_.subscriptions.add(-1);
@@ -477,10 +375,10 @@ void Hub::remove(Peer& peer, const std::string& sub) {
 
 void Hub::refuse_new(Peer& peer, const std::string& sub, nostr::Reason reason) {
   metrics_.req_refused.with({std::string(label_of(reason))}).add();
-  refuse(peer, sub, reason);
+  close_for(peer, sub, reason);
 }
 
-void Hub::refuse(Peer& peer, const std::string& sub, nostr::Reason reason) {
+void Hub::close_for(Peer& peer, const std::string& sub, nostr::Reason reason) {
   peer.subscriber->deliver({text_frame(nostr::closed_message(sub, text_of(reason)))});
   remove(peer, std::string(sub));
 }
@@ -491,7 +389,7 @@ void Hub::topics_changed() {
     for (const auto& [sub, subscription] : peer->subscriptions) {
       if (names_disabled_topic(subscription->filters)) refused.push_back(sub);
     }
-    for (const auto& sub : refused) refuse(*peer, sub, nostr::Reason::topic_not_enabled);
+    for (const auto& sub : refused) close_for(*peer, sub, nostr::Reason::topic_not_enabled);
   }
 }
 
@@ -508,15 +406,14 @@ void Hub::dispatch(const LiveEventPtr& live, Frames& frames) {
   if (is_over(*live, now)) return;
   // Clients choose their ids from few words: most frames serve several.
   HashMap<std::string_view, net::FramePtr> by_sub;
-  std::vector<std::pair<Peer*, std::string>> overflowed;
+  std::vector<Subscription*> overflowed;
   const bool is_ephemeral = live->seq.value == 0;
   index_.each_match(*live->event, [&](Subscription& subscription) {
     auto& peer = *subscription.peer;
     if (!is_visible(*live, peer.viewer, now)) return;
     if (!subscription.live && !is_ephemeral) {
       subscription.waiting.push_back(live);
-      if (subscription.waiting.size() > options_.waiting_max)
-        overflowed.emplace_back(&peer, subscription.sub.text());
+      if (subscription.waiting.size() > options_.waiting_max) overflowed.push_back(&subscription);
       return;
     }
     if (!is_ephemeral && live->seq <= subscription.after) return;
@@ -525,9 +422,9 @@ void Hub::dispatch(const LiveEventPtr& live, Frames& frames) {
     frames[peer.subscriber.get()].push_back(frame);
     metrics_.live_delivered.add();
   });
-  for (const auto& [peer, sub] : overflowed) {
-    metrics_.query_failed.with({std::string(label_of(nostr::Reason::query_too_slow))}).add();
-    refuse(*peer, sub, nostr::Reason::query_too_slow);
+  for (const auto* subscription : overflowed) {
+    fail_query(subscription->peer, subscription->sub.text(), subscription->opened_at,
+               nostr::Reason::query_too_slow);
   }
 }
 

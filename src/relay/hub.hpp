@@ -9,15 +9,13 @@
 // Everything but reading stored events happens on one executor; the methods that are marked so may be called
 // from anywhere.
 //
-// Stored reads: a connection has a few at once, and pages on their way to the client count among them. The
-// process has `reads_under_way_max`; beyond that connections stand in line and get one read each in turn. A
-// REQ that memory answers needs no place in line and is not held up by reads of the same connection. COUNTs
-// have a line of their own.
+// Stored reads stand in line (query_line.hpp), COUNTs in a line of their own. A REQ that memory answers needs
+// no place in line and is not held up by reads of the same connection.
 //
 // Bounded: subscriptions of a connection and their memory, that of the process, stored reads under way,
-// counts under way, counts that wait of a connection, time in line (`query_timeout`), events that wait for a
-// stored read, batches of the writer that wait their turn. When those are too many they are let go, and their
-// rows are fetched like those of other relays.
+// counts under way, counts that wait of a connection, the time of a REQ or COUNT (`query_timeout`), events
+// that wait for a stored read, batches of the writer that wait their turn. When those are too many they are
+// let go, and their rows are fetched like those of other relays.
 #pragma once
 
 #include <atomic>
@@ -41,6 +39,7 @@
 #include "pg/listener.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/metrics.hpp"
+#include "relay/query_line.hpp"
 #include "relay/reader.hpp"
 #include "relay/recent_cache.hpp"
 #include "relay/store.hpp"
@@ -124,6 +123,9 @@ class Hub final : public Service {
   struct Subscription;
   struct Peer;
   struct Count;
+  using CountPtr = std::shared_ptr<Count>;
+  using ReadLine = QueryLine<std::shared_ptr<Subscription>>;
+  using CountLine = QueryLine<CountPtr>;
   struct Batch {
     Appended log;
     std::vector<LiveEventPtr> stored;
@@ -141,32 +143,24 @@ class Hub final : public Service {
   void hold(Peer& peer, std::size_t bytes);
   void release(Peer& peer, std::size_t bytes);
   void go_live(Peer& peer, Subscription& subscription);
-  void want_read(Peer& peer, std::shared_ptr<Subscription> subscription);
-  std::shared_ptr<Subscription> next_wanted(Peer& peer);
-  [[nodiscard]] bool may_read(const Peer& peer) const;
-  void start_reads(Peer& peer);
-  void start_read(Peer& peer);
-  void stand_in_line(Peer& peer);
-  void serve_line();
-  [[nodiscard]] bool may_count(const Peer& peer) const;
-  Count next_count(Peer& peer);
-  void start_counts(Peer& peer);
-  void start_count(Peer& peer);
-  void stand_in_count_line(Peer& peer);
-  void serve_count_line();
+  ReadLine::Hooks read_hooks();
+  CountLine::Hooks count_hooks();
   void run_task(Task<void> task);
-  bool answer_from_memory(Peer& peer, Subscription& subscription);
+  bool answer_from_memory(Subscription& subscription);
   void fill_cache(const Subscription& subscription);
   Task<void> fill_window(std::string topic, std::uint64_t number);
-  Task<void> read_stored(std::shared_ptr<Subscription> subscription, Viewer viewer);
-  Task<void> read_count(SubscriberPtr subscriber, Count count, Viewer viewer);
-  // Counts a REQ or COUNT that has been answered, or has failed.
-  void observe_query(SteadyTime began, const std::exception_ptr& failure);
+  Task<void> read_stored(std::shared_ptr<Subscription> subscription, Viewer viewer, Deadline deadline);
+  Task<void> read_count(CountPtr count, Viewer viewer, Deadline deadline);
   void finish_read(Peer& peer, Subscription& subscription, ReadResult result);
+  void finish_count(Peer& peer, const Count& count, std::uint64_t found);
   void remove(Peer& peer, const std::string& sub);
+  // Every REQ or COUNT that is answered with stored events or a number ends here, …
+  void count_answered(SteadyTime opened_at);
+  // … and every one that was let in and can't be answered here. `peer` is null when nobody waits for it.
+  void fail_query(Peer* peer, const std::string& sub, SteadyTime opened_at, nostr::Reason reason);
+  // One that is not let in.
   void refuse_new(Peer& peer, const std::string& sub, nostr::Reason reason);
-  void refuse(Peer& peer, const std::string& sub, nostr::Reason reason);
-  void read_ended(const SubscriberPtr& subscriber);
+  void close_for(Peer& peer, const std::string& sub, nostr::Reason reason);
 
   // Drops the batches that wait; their rows are fetched like those of other relays.
   void let_go();
@@ -200,11 +194,9 @@ class Hub final : public Service {
   HashMap<const Subscriber*, std::unique_ptr<Peer>> peers_;
   HashSet<Subscription*> reading_;
   std::size_t filter_bytes_ = 0;
-  std::size_t reads_ = 0;   // under way
-  std::size_t fills_ = 0;   // likewise
-  std::deque<Peer*> line_;  // those that may read as soon as another read has ended
-  std::size_t counts_ = 0;  // under way
-  std::deque<Peer*> count_line_;
+  ReadLine reads_;
+  CountLine counts_;
+  std::size_t fills_ = 0;  // under way
 
   nostr::Seq head_;
   std::unique_ptr<pg::Connection> connection_;

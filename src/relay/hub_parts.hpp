@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,8 +28,10 @@ struct Hub::Subscription {
 };
 
 struct Hub::Count {
+  SubscriberPtr subscriber;
   nostr::CountMessage request;
   std::size_t bytes;  // of the filters
+  SteadyTime opened_at;
 };
 
 struct Hub::Peer {
@@ -38,16 +39,8 @@ struct Hub::Peer {
   Viewer viewer;
   std::map<std::string, std::shared_ptr<Subscription>, std::less<>> subscriptions;
   std::size_t filter_bytes = 0;  // of the subscriptions and counts
-  // Open subscriptions whose stored events have not been read yet, in the order of their REQs.
-  std::deque<std::shared_ptr<Subscription>> wanted;
-  std::size_t reads = 0;  // under way
-  std::size_t pages = 0;  // on their way to the client
-  bool in_line = false;
-  SteadyTime in_line_since{};
-  std::deque<Count> counts_wanted;
-  std::size_t counts = 0;  // under way
-  bool counts_in_line = false;
-  SteadyTime counts_in_line_since{};
+  ReadLine::Customer reads;
+  CountLine::Customer counts;
 };
 
 inline Hub::Subscription::Subscription(Peer& owner, nostr::ReqMessage request, std::size_t size,

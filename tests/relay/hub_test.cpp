@@ -58,6 +58,9 @@ class Peer final : public relay::Subscriber {
 };
 using PeerPtr = std::shared_ptr<Peer>;
 
+constexpr const char* kTooSlow = R"(todoke_query_failed_total{reason="query_too_slow"})";
+constexpr const char* kAnsweredOrFailed = "todoke_query_seconds_count";
+
 relay::HubOptions patient_options() {
   relay::HubOptions options;
   options.query_timeout = kPatience;
@@ -93,11 +96,23 @@ class HubRig {
   HubRig& operator=(const HubRig&) = delete;
 
   relay::Hub& hub() { return *hub_; }
+  ShiftedClock& clock() { return clock_; }
   void open(const PeerPtr& peer, const std::string& sub, const std::string& filters) {
     hub_->open(peer, parsed<nostr::ReqMessage>("REQ", sub, filters));
   }
   void count(const PeerPtr& peer, const std::string& sub, const std::string& filters) {
     hub_->count(peer, parsed<nostr::CountMessage>("COUNT", sub, filters));
+  }
+  // As the writer of this relay does after a commit.
+  void append(Event event) {
+    loop_.call([&] {
+      const auto before = hub_->head();
+      relay::Appended log;
+      log.head_before = before;
+      log.head = nostr::Seq{before.value + 1};
+      relay::LiveEvent live{std::make_shared<const Event>(std::move(event)), log.head, {}, false, {}};
+      hub_->appended(log, {std::make_shared<const relay::LiveEvent>(std::move(live))});
+    });
   }
   [[nodiscard]] double metric(const std::string& series) const { return metric_of(registry_, series); }
   [[nodiscard]] bool await_metric(const std::string& series, double value) const {
@@ -264,7 +279,46 @@ TEST_F(HubTest, RequestForWhichTheLineIsTooLongIsTold) {
   }
   let_reads_go();
   EXPECT_EQ(rig.metric("todoke_reads_waiting"), 0);
-  EXPECT_EQ(rig.metric(R"(todoke_query_failed_total{reason="query_too_slow"})"), 6);
+  EXPECT_EQ(rig.metric(kTooSlow), 6);
+  EXPECT_EQ(rig.metric(kAnsweredOrFailed), 6);
+}
+
+TEST_F(HubTest, TimeInLineCountsFromTheRequestWhateverStandsBeforeIt) {
+  auto options = patient_options();
+  options.reads_under_way_max = 1;
+  HubRig rig(*storing.database(), std::move(options));
+  hold_reads();
+  for (int i = 0; i < 4; ++i) rig.open(peer, fmt::format("s{}", i), asks(i));
+  ASSERT_TRUE(rig.await_metric("todoke_reads_waiting", 3));
+  rig.clock().shift_steady(kPatience + std::chrono::seconds(1));
+  let_reads_go();
+  ASSERT_TRUE(await([&] { return peer->got().size() == 4; }));
+  EXPECT_TRUE(peer->has(eose("s0"))) << "it was being read";
+  for (int i = 1; i < 4; ++i)
+    EXPECT_TRUE(peer->has(closed(fmt::format("s{}", i), "error: query too slow"))) << i;
+}
+
+TEST_F(HubTest, TimeInWhichTheClientTakesNoPagesIsNotTimeInLine) {
+  HubRig rig(*storing.database(), patient_options());
+  for (int i = 0; i < 5; ++i) rig.open(peer, fmt::format("s{}", i), asks(i));
+  ASSERT_TRUE(await([&] { return peer->got().size() == 4; }));
+  rig.clock().shift_steady(kPatience + std::chrono::seconds(1));
+  rig.hub().page_done(peer);
+  EXPECT_TRUE(await([&] { return peer->has(eose("s4")); }));
+}
+
+TEST_F(HubTest, RequestForWhichTooManyLiveEventsWaitIsTold) {
+  auto options = patient_options();
+  options.waiting_max = 2;
+  HubRig rig(*storing.database(), std::move(options));
+  hold_reads();
+  rig.open(peer, "s", asks(0));
+  ASSERT_TRUE(rig.await_metric("todoke_reads_under_way", 1));
+  for (int i = 0; i < 3; ++i) rig.append(global_note(alice, std::to_string(i)));
+  EXPECT_TRUE(await([&] { return peer->has(closed("s", "error: query too slow")); }));
+  EXPECT_EQ(rig.metric(kAnsweredOrFailed), 1);
+  let_reads_go();
+  EXPECT_EQ(rig.metric(kTooSlow), 1);
 }
 
 TEST_F(HubTest, CountsOfTheProcessAreBoundedAndConnectionsTakeTurns) {
@@ -298,6 +352,8 @@ TEST_F(HubTest, CountForWhichTheLineIsTooLongIsToldAndThoseOfOneWhoLeftAreForgot
   EXPECT_TRUE(rig.await_metric("todoke_counts_under_way", 0));
   EXPECT_EQ(rig.metric("todoke_counts_waiting"), 0);
   EXPECT_EQ(rig.metric("todoke_filter_bytes"), 0);
+  EXPECT_EQ(rig.metric(kTooSlow), 3);
+  EXPECT_EQ(rig.metric(kAnsweredOrFailed), 3);
   let_reads_go();
 }
 

@@ -24,11 +24,16 @@ namespace todoke::test {
 class ShiftedClock final : public Clock {
  public:
   [[nodiscard]] SystemTime now() const override { return std::chrono::system_clock::now() + shift_.load(); }
-  [[nodiscard]] SteadyTime steady() const override { return std::chrono::steady_clock::now(); }
+  [[nodiscard]] SteadyTime steady() const override {
+    return std::chrono::steady_clock::now() + steady_shift_.load();
+  }
   void shift(std::chrono::seconds by) { shift_ = by; }
+  // Deadlines of the database's calls go by the real time.
+  void shift_steady(std::chrono::seconds by) { steady_shift_ = by; }
 
  private:
   std::atomic<std::chrono::seconds> shift_{std::chrono::seconds(0)};
+  std::atomic<std::chrono::seconds> steady_shift_{std::chrono::seconds(0)};
 };
 
 using Flags = std::vector<std::pair<std::string, std::string>>;

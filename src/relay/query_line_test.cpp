@@ -1,0 +1,144 @@
+#include "relay/query_line.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace todoke::relay::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using Line = QueryLine<std::string>;
+
+// Jobs are words; one that begins with "memory" needs no read.
+class QueryLineTest : public testing::Test {
+ protected:
+  Line line_of(Line::Limits limits) {
+    return {limits,
+            patience,
+            clock,
+            registry.gauge("under_way", "Reads."),
+            registry.gauge("waiting", "Jobs."),
+            {[this](const std::string& job) {
+               if (!job.starts_with("memory")) return false;
+               answered.push_back(job);
+               return true;
+             },
+             [this](std::string job, Line::Duration left) {
+               begun.push_back(std::move(job));
+               time_left = left;
+             },
+             [this](std::string job) { refused.push_back(std::move(job)); }}};
+  }
+  double waiting() { return registry.gauge("waiting", "Jobs.").value(); }
+
+  ManualClock clock;
+  metrics::Registry registry;
+  std::atomic<std::chrono::milliseconds> patience = std::chrono::milliseconds(5'000);
+  std::vector<std::string> answered;
+  std::vector<std::string> begun;
+  std::vector<std::string> refused;
+  Line::Duration time_left{};
+  Line::Customer alice;
+  Line::Customer bob;
+};
+
+TEST_F(QueryLineTest, ConnectionHasAFewReadsAtOnceInTheirOrder) {
+  auto line = line_of({2, 10});
+  for (const auto* job : {"1", "2", "3", "4"}) line.ask(alice, job);
+  EXPECT_THAT(begun, ElementsAre("1", "2"));
+  EXPECT_EQ(waiting(), 2);
+  line.read_ended(&alice);
+  EXPECT_THAT(begun, ElementsAre("1", "2", "3"));
+}
+
+TEST_F(QueryLineTest, ConnectionsTakeTurnsWhenTheProcessIsFull) {
+  auto line = line_of({2, 1});
+  for (const auto* job : {"a1", "a2", "a3"}) line.ask(alice, job);
+  line.ask(bob, "b1");
+  for (int i = 0; i < 3; ++i) line.read_ended(i == 2 ? &bob : &alice);
+  EXPECT_THAT(begun, ElementsAre("a1", "a2", "b1", "a3"));
+}
+
+TEST_F(QueryLineTest, EveryJobHasItsOwnTime) {
+  auto line = line_of({4, 1});
+  for (const auto* job : {"1", "2", "3"}) line.ask(alice, job);
+  clock.advance(3s);
+  line.ask(alice, "later");
+  clock.advance(2s);
+  line.read_ended(&alice);
+  EXPECT_THAT(refused, ElementsAre("2", "3"));
+  EXPECT_THAT(begun, ElementsAre("1", "later"));
+  EXPECT_EQ(time_left, 3s) << "the read has what is left";
+  EXPECT_EQ(waiting(), 0);
+}
+
+TEST_F(QueryLineTest, LateJobIsRefusedThoughNoPlaceIsFree) {
+  auto line = line_of({1, 2});
+  Line::Customer carol;
+  line.ask(alice, "a1");
+  line.ask(bob, "b1");
+  line.ask(carol, "c1");
+  line.ask(alice, "a2");
+  clock.advance(6s);
+  line.ask(bob, "b2");
+  line.read_ended(&alice);
+  EXPECT_THAT(refused, ElementsAre("c1", "a2"));
+  EXPECT_THAT(begun, ElementsAre("a1", "b1"));
+}
+
+TEST_F(QueryLineTest, PagesThatTheClientHasNotTakenCountAsReads) {
+  auto line = line_of({2, 10});
+  line.page_sent(alice);
+  line.page_sent(alice);
+  line.ask(alice, "1");
+  EXPECT_THAT(begun, ElementsAre());
+  line.page_done(alice);
+  EXPECT_THAT(begun, ElementsAre("1"));
+}
+
+TEST_F(QueryLineTest, TimeOfAClientThatTakesNoPagesDoesNotCount) {
+  auto line = line_of({2, 10});
+  line.page_sent(alice);
+  line.ask(alice, "1");
+  line.ask(alice, "2");
+  clock.advance(7s);
+  line.read_ended(&alice);
+  EXPECT_EQ(time_left, 5s);
+  line.page_sent(alice);
+  line.ask(alice, "3");
+  clock.advance(7s);
+  line.page_done(alice);
+  EXPECT_THAT(refused, ElementsAre());
+  line.read_ended(&alice);
+  EXPECT_THAT(begun, ElementsAre("1", "2", "3"));
+}
+
+TEST_F(QueryLineTest, JobThatNeedsNoReadGoesFirst) {
+  auto line = line_of({1, 1});
+  line.ask(alice, "1");
+  line.ask(alice, "2");
+  line.ask(alice, "memory");
+  EXPECT_THAT(answered, ElementsAre("memory"));
+  EXPECT_EQ(waiting(), 1);
+}
+
+TEST_F(QueryLineTest, JobsThatAreForgottenAndConnectionsThatLeftAreNotServed) {
+  auto line = line_of({1, 1});
+  line.ask(alice, "a1");
+  line.ask(alice, "a2");
+  line.ask(alice, "a3");
+  line.ask(bob, "b1");
+  line.forget(alice, [](const std::string& job) { return job == "a2"; });
+  line.leave(bob);
+  line.read_ended(&alice);
+  line.read_ended(&alice);
+  EXPECT_THAT(begun, ElementsAre("a1", "a3"));
+  EXPECT_EQ(waiting(), 0);
+}
+
+}  // namespace
+}  // namespace todoke::relay::test
