@@ -8,7 +8,6 @@
 //   std::vector<std::uint8_t>,
 //   std::span<const std::uint8_t>     bytea
 //   Json, Jsonb                       json, jsonb
-//   Numeric                           numeric, as decimal text
 //   SystemTime                        timestamptz; cut to microseconds, from 1677 to 2262
 //
 // A decoded string_view or span points into the Result.
@@ -34,10 +33,6 @@ struct Json {
 struct Jsonb {
   std::string text;
   bool operator==(const Jsonb&) const = default;
-};
-struct Numeric {
-  std::string text;
-  bool operator==(const Numeric&) const = default;
 };
 
 // The SQL name of a type that this file knows, "oid 12345" for others.
@@ -130,14 +125,6 @@ template <>
 struct Codec<Jsonb> : CodecOids<3802, 3807> {
   static void encode(std::string& out, const Jsonb& value);
   static Jsonb decode(ByteView in);
-};
-
-template <>
-struct Codec<Numeric> : CodecOids<1700, 1231> {
-  // Throws std::invalid_argument when the text is no decimal number ("-12.50", "NaN", "Infinity", "1e3" is
-  // not).
-  static void encode(std::string& out, const Numeric& value);
-  static Numeric decode(ByteView in);
 };
 
 template <>

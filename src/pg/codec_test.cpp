@@ -42,25 +42,10 @@ TEST(Codec, InfiniteTimeIsRefused) {
   EXPECT_THROW(Codec<SystemTime>::decode(as_bytes(infinity)), TypeMismatch);
 }
 
-TEST(Codec, NumericKeepsEveryDigitAndItsScale) {
-  for (const auto* text :
-       {"0", "0.00", "1", "-1", "10000", "12345678901234567890.12345678901234567890", "0.0001", "-0.00010",
-        "9999.9999", "100000000", "NaN", "Infinity", "-Infinity", "0.00000000001"}) {
-    EXPECT_EQ(round_trip(Numeric{text}).text, text);
-  }
-}
-
-TEST(Codec, TextThatIsNoNumberIsRefusedAsNumeric) {
-  for (const auto* text : {"", "-", ".", "1e3", "1,5", " 1", "1.2.3", "0x1"}) {
-    EXPECT_THROW(encoded(Numeric{text}), std::invalid_argument) << text;
-  }
-}
-
 TEST(Codec, WrongSizesAreRefused) {
   EXPECT_THROW(Codec<std::int32_t>::decode(as_bytes("abc")), TypeMismatch);
   EXPECT_THROW(Codec<bool>::decode(as_bytes("")), TypeMismatch);
   EXPECT_THROW(Codec<double>::decode(as_bytes("123456789")), TypeMismatch);
-  EXPECT_THROW(Codec<Numeric>::decode(as_bytes("ab")), TypeMismatch);
 }
 
 TEST(Params, EachValueCarriesItsType) {

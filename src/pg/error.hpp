@@ -50,16 +50,9 @@ class Error : public DatabaseError {
   [[nodiscard]] std::optional<std::size_t> index() const { return fields_.index; }
   [[nodiscard]] const Fields& fields() const { return fields_; }
 
-  [[nodiscard]] bool is_serialization_failure() const { return is("40001"); }
-  [[nodiscard]] bool is_deadlock() const { return is("40P01"); }
   [[nodiscard]] bool is_lock_timeout() const { return is("55P03"); }  // lock_timeout and NOWAIT
-  [[nodiscard]] bool is_query_canceled() const { return is("57014"); }
   [[nodiscard]] bool is_unique_violation() const { return is("23505"); }
-  [[nodiscard]] bool is_foreign_key_violation() const { return is("23503"); }
   [[nodiscard]] bool is_check_violation() const { return is("23514"); }
-  [[nodiscard]] bool is_not_null_violation() const { return is("23502"); }
-  [[nodiscard]] bool is_undefined_table() const { return is("42P01"); }
-  [[nodiscard]] bool is_invalid_text() const { return is("22021"); }  // no UTF-8, or U+0000
   [[nodiscard]] bool is_read_only_transaction() const { return is("25006"); }
   // A row that no partition takes violates a check that has no name. (The message says more, but in the
   // server's language.)

@@ -79,10 +79,6 @@ std::size_t Result::size() const {
   return result_ ? static_cast<std::size_t>(PQntuples(result_.get())) : 0;
 }
 
-std::size_t Result::columns() const {
-  return result_ ? static_cast<std::size_t>(PQnfields(result_.get())) : 0;
-}
-
 Row Result::operator[](std::size_t row) const {
   if (row >= size()) throw std::out_of_range(fmt::format("row {} asked for, there are {}", row, size()));
   return {result_, static_cast<int>(row)};

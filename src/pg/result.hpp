@@ -127,7 +127,6 @@ class Result {
 
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] bool empty() const { return size() == 0; }
-  [[nodiscard]] std::size_t columns() const;
   [[nodiscard]] Row operator[](std::size_t row) const;
   // The only row; throws TypeMismatch when there is another number of rows.
   [[nodiscard]] Row one() const;

@@ -8,22 +8,8 @@
 namespace todoke::pg {
 
 namespace {
-constexpr Statement kReadCommitted{"begin_read_committed", "BEGIN ISOLATION LEVEL READ COMMITTED"};
-constexpr Statement kRepeatableRead{"begin_repeatable_read", "BEGIN ISOLATION LEVEL REPEATABLE READ"};
-constexpr Statement kSerializable{"begin_serializable", "BEGIN ISOLATION LEVEL SERIALIZABLE"};
+constexpr Statement kBegin{"begin_read_committed", "BEGIN ISOLATION LEVEL READ COMMITTED"};
 constexpr Statement kCommit{"commit", "COMMIT"};
-
-Statement begin_statement(Isolation isolation) {
-  switch (isolation) {
-    case Isolation::read_committed:
-      return kReadCommitted;
-    case Isolation::repeatable_read:
-      return kRepeatableRead;
-    case Isolation::serializable:
-      return kSerializable;
-  }
-  throw std::logic_error("unknown isolation level");
-}
 
 [[noreturn]] void throw_not_committed() {
   Error::Fields fields;
@@ -66,11 +52,11 @@ Task<void> Transaction::rollback(Deadline deadline) {
   co_await connection->settle(deadline);
 }
 
-Task<Transaction> begin(Connection& connection, Deadline deadline, Isolation isolation) {
+Task<Transaction> begin(Connection& connection, Deadline deadline) {
   auto& state = connection.state();
   if (state.transaction_open) throw std::logic_error("a transaction inside of a transaction");
   // What a dropped Transaction left open is rolled back by this call itself.
-  co_await connection.query(begin_statement(isolation), {}, deadline);
+  co_await connection.query(kBegin, {}, deadline);
   state.transaction_open = true;
   co_return Transaction(connection);
 }

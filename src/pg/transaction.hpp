@@ -1,6 +1,6 @@
-// A transaction over several round trips. Dropped without commit() it is rolled back: by the pool as soon as
-// the connection comes back, or by the connection's next call. A batch (connection.hpp) is cheaper where no
-// statement needs the result of another.
+// A transaction over several round trips, READ COMMITTED whatever the server's default is. Dropped without
+// commit() it is rolled back: by the pool as soon as the connection comes back, or by the connection's next
+// call. A batch (connection.hpp) is cheaper where no statement needs the result of another.
 //
 //   auto tx = co_await pg::begin(conn, deadline);
 //   ... co_await conn.query(...) ...
@@ -10,8 +10,6 @@
 #include "pg/connection.hpp"
 
 namespace todoke::pg {
-
-enum class Isolation { read_committed, repeatable_read, serializable };
 
 class Transaction {
  public:
@@ -26,13 +24,12 @@ class Transaction {
   Task<void> rollback(Deadline deadline);
 
  private:
-  friend Task<Transaction> begin(Connection& connection, Deadline deadline, Isolation isolation);
+  friend Task<Transaction> begin(Connection& connection, Deadline deadline);
   explicit Transaction(Connection& connection) : connection_(&connection) {}
   Connection* connection_;  // null when it is over
 };
 
 // Throws std::logic_error inside of another transaction.
-Task<Transaction> begin(Connection& connection, Deadline deadline,
-                        Isolation isolation = Isolation::read_committed);
+Task<Transaction> begin(Connection& connection, Deadline deadline);
 
 }  // namespace todoke::pg

@@ -320,7 +320,7 @@ TEST_F(ConnectionTest, ATransactionCommitsOrIsRolledBackByTheNextCall) {
   run_task([&]() -> Task<void> {
     const auto connection = co_await db_.connect();
     {
-      auto transaction = co_await begin(*connection, soon(), Isolation::serializable);
+      auto transaction = co_await begin(*connection, soon());
       co_await connection->query(kInsert, {1}, soon());
       co_await transaction.commit(soon());
     }

@@ -52,14 +52,6 @@ TEST_F(Types, ScalarsSurviveTheRoundTrip) {
   EXPECT_EQ(echo(Jsonb{R"({"b": 1,  "a":2})"}, "jsonb").text, R"({"a": 2, "b": 1})");
 }
 
-TEST_F(Types, TheServerUnderstandsOurNumeric) {
-  for (const auto* text : {"0", "0.00", "-1", "10000", "12345678901234567890.123456789", "0.0001", "-0.00010",
-                           "NaN", "Infinity", "-Infinity", "100000000.0000", "0.000000000000000000001"}) {
-    EXPECT_EQ(as_text(Numeric{text}, "numeric"), text);
-    EXPECT_EQ(echo(Numeric{text}, "numeric").text, text);
-  }
-}
-
 TEST_F(Types, TimesAreThoseOfTheServerToTheMicrosecond) {
   const SystemTime time{std::chrono::microseconds(1'700'000'000'123'456)};
   EXPECT_EQ(as_text(time, "timestamptz at time zone 'UTC'"), "2023-11-14 22:13:20.123456");
@@ -95,7 +87,6 @@ TEST_F(Types, ArraysOfEveryTypeSurviveTheRoundTrip) {
   check(std::vector<std::vector<std::uint8_t>>{{1, 2}, {}, {0}}, "bytea[]");
   check(std::vector<Json>{{"1"}, {"{}"}}, "json[]");
   check(std::vector<Jsonb>{{"1"}, {"{}"}}, "jsonb[]");
-  check(std::vector<Numeric>{{"1.50"}, {"-2"}}, "numeric[]");
   check(std::vector<SystemTime>{SystemTime{}, SystemTime{1s}}, "timestamptz[]");
 }
 
@@ -153,7 +144,7 @@ TEST_F(Types, TextThatTheServerCantStoreIsRefusedByIt) {
       echo(text, "text");
       ADD_FAILURE() << "stored";
     } catch (const Error& error) {
-      EXPECT_TRUE(error.is_invalid_text()) << error.what();
+      EXPECT_EQ(error.sqlstate(), "22021") << error.what();
     }
   }
 }
