@@ -5,6 +5,7 @@
 #include <quickfix/FixValues.h>
 #include <set>
 
+#include "fix/lenient.hpp"
 #include "fix/messages.hpp"
 
 namespace todoke {
@@ -121,14 +122,9 @@ void Application::tell_rejected(const FIX::Message& message, bool business, int 
 bool Application::take_rejected(const FIX::Message& reject) {
   static const std::set<std::string> kOfForm{"0", "1", "2", "3", "4", "5", "6", "13", "14", "15", "16"};
   if (kOfForm.count(text_of(reject, FIX::FIELD::SessionRejectReason)) == 0) return false;
-  const auto message = read_leniently(last_in_);
-  if (text_of(message, FIX::FIELD::MsgType) != FIX::MsgType_ExecutionReport ||
-      text_of(message, FIX::FIELD::MsgSeqNum) != text_of(reject, FIX::FIELD::RefSeqNum)) {
-    return false;
-  }
-  auto report = to_report(message);
-  if (report.exec_id.empty() || report.ord_status.empty()) return false;
-  events_.report(std::move(report));
+  auto read = read_leniently(last_in_);
+  if (!read.is_report || read.msg_seq_num != text_of(reject, FIX::FIELD::RefSeqNum)) return false;
+  events_.report(std::move(read.report));
   return true;
 }
 

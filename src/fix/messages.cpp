@@ -1,9 +1,7 @@
 #include "fix/messages.hpp"
 
-#include <cstdlib>
 #include <quickfix/FixFieldNumbers.h>
 #include <quickfix/FixValues.h>
-#include <sstream>
 
 namespace todoke {
 namespace fix {
@@ -73,19 +71,6 @@ Report to_report(const FIX::Message& message) {
     report.transact_time = text_of(message.getHeader(), FIX::FIELD::SendingTime);
   report.text = text_of(message, FIX::FIELD::Text);
   return report;
-}
-
-FIX::Message read_leniently(const std::string& text) {
-  FIX::Message message;
-  std::istringstream fields(text);
-  std::string field;
-  while (std::getline(fields, field, '\x01')) {
-    const auto equals = field.find('=');
-    const int tag = std::atoi(field.c_str());
-    if (equals == std::string::npos || tag <= 0 || message.isSetField(tag)) continue;
-    message.setField(tag, field.substr(equals + 1));
-  }
-  return message;
 }
 
 }  // namespace fix

@@ -245,6 +245,21 @@ TEST_F(SessionTest, AReportWithAGroupThatNobodyKnowsIsRejectedAndTakenAllTheSame
   EXPECT_TRUE(rejected.at(0).is_taken);
 }
 
+TEST_F(SessionTest, AReportOfBadFormWithoutATimeHasTheTimeAtWhichItWasSent) {
+  broker.answer_orders([](const FixMessage& order) {
+    auto odd = fill(order, "O1", "1", "10.5", "1", "10.5");
+    odd.fields.erase(60);
+    odd.repeated = {{20001, "2"}, {20002, "a"}, {20002, "b"}};
+    return FixAnswer{{odd}, false};
+  });
+  const auto session = open();
+  await_logon(*session);
+  send(*session, "timeless-1");
+  wait_until("the report", [&] { return reports_so_far() == 1; });
+  EXPECT_TRUE(rejected.at(0).is_taken);
+  EXPECT_THAT(reports.at(0).transact_time, testing::MatchesRegex("20[0-9]{6}-[0-9:.]+"));
+}
+
 TEST_F(SessionTest, AMessageThatIsNotTakenIsToldAsRejected) {
   const auto session = open();
   await_logon(*session);
