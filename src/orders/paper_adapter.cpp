@@ -111,12 +111,27 @@ Task<SendOutcome> PaperAdapter::send(SendRequest request, Deadline deadline) {
     co_return failure(reason::kBrokerRejected, "rejected, as configured", false);
   }
   std::exception_ptr broken;
-  Booked booked;
+  std::optional<pg::Lease> book;
   try {
-    booked = co_await execute(request, answer, deadline);
+    book.emplace(co_await pool_.acquire(deadline));
   } catch (const pg::DatabaseError&) {
     broken = std::current_exception();
   }
+  // What follows is the first that the broker hears of the order.
+  if (broken) {
+    co_return failure(reason::kBrokerDown,
+                      "no connection to the paper broker's book (database.pool_max): " + describe(broken),
+                      false);
+  }
+  if (!request.may_go()) co_return held_back();
+  Booked booked;
+  try {
+    booked = co_await execute(**book, request, answer, deadline);
+  } catch (const pg::DatabaseError&) {
+    broken = std::current_exception();
+  }
+  // It goes back before an answer is held back.
+  book.reset();
   // Executed or not: the answer did not come.
   if (broken) co_return failure(reason::kBrokerTimeout, "the paper broker's book: " + describe(broken), true);
   if (answer == PaperAnswer::lost) {
@@ -133,8 +148,8 @@ Task<SendOutcome> PaperAdapter::send(SendRequest request, Deadline deadline) {
   co_return outcome;
 }
 
-Task<PaperAdapter::Booked> PaperAdapter::execute(const SendRequest& request, PaperAnswer answer,
-                                                 Deadline deadline) {
+Task<PaperAdapter::Booked> PaperAdapter::execute(pg::Connection& book, const SendRequest& request,
+                                                 PaperAnswer answer, Deadline deadline) {
   const auto& order = *request.order;
   const auto px = order.price.value_or(paper_price(options_, order.instrument));
   const bool is_partial = answer == PaperAnswer::partial && order.time_in_force != TimeInForce::fok;
@@ -143,9 +158,8 @@ Task<PaperAdapter::Booked> PaperAdapter::execute(const SendRequest& request, Pap
   const auto* const outcome = is_unfilled ? "unfilled" : is_partial ? "partial" : "filled";
   const auto ref = fmt::format(
       "P-{:016x}", spread(options_.seed, request.broker_id, static_cast<std::uint64_t>(request.outbox_id)));
-  const auto lease = co_await pool_.acquire(deadline);
   pg::Params params(request.broker_id, request.outbox_id, ref, outcome, px.text(), qty.text());
-  const auto rows = co_await lease->query(sql::kPaperExecute, std::move(params), deadline);
+  const auto rows = co_await book.query(sql::kPaperExecute, std::move(params), deadline);
   const auto row = rows.one();
   co_return Booked{row.get<bool>(0),
                    row.get<std::string>(1),

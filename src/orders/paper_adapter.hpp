@@ -5,7 +5,8 @@
 // Its book is a table: it outlives the worker, as a broker does, and can be asked. An order that is in the
 // book is not executed again; a second copy is counted and answered as a duplicate. An order is known by its
 // id and its outbox row: a key that comes again for another order is another order. Rejected orders are not
-// kept. One statement for each order.
+// kept. One statement for each order, on a connection of the pool; who gets none in time has not reached the
+// broker.
 #pragma once
 
 #include <chrono>
@@ -60,7 +61,8 @@ class PaperAdapter final : public BrokerAdapter {
     SystemTime executed_at{};
   };
   [[nodiscard]] bool is_down();
-  Task<Booked> execute(const SendRequest& request, PaperAnswer answer, Deadline deadline);
+  Task<Booked> execute(pg::Connection& book, const SendRequest& request, PaperAnswer answer,
+                       Deadline deadline);
   static ExecResult result_of(const Booked& booked, const Order& order);
 
   PaperOptions options_;
