@@ -21,9 +21,9 @@
 #include "base/trace.hpp"
 #include "embedded_bench.hpp"
 #include "net/percent.hpp"
-#include "orders/dispatcher.hpp"
-#include "orders/sql_port.hpp"
-#include "orders/worker_config.hpp"
+#include "orders/worker/config.hpp"
+#include "orders/worker/dispatcher.hpp"
+#include "orders/worker/sql_port.hpp"
 #include "orders_load/http_load.hpp"
 #include "own_node.hpp"
 

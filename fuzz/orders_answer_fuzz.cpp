@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "orders/exec_result_json.hpp"
-#include "orders/http_answer.hpp"
-#include "orders/order.hpp"
+#include "orders/brokers/http/answer.hpp"
+#include "orders/core/exec_result_json.hpp"
+#include "orders/core/order.hpp"
 
 namespace {
 

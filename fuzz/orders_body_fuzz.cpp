@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "orders/canonical.hpp"
-#include "orders/order_parse.hpp"
+#include "orders/core/canonical.hpp"
+#include "orders/core/order_parse.hpp"
 
 namespace {
 

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "fix/lenient.hpp"
-#include "orders/exec_result_json.hpp"
-#include "orders/fix_report.hpp"
-#include "orders/fix_store.hpp"
+#include "orders/brokers/fix/engine/lenient.hpp"
+#include "orders/brokers/fix/report.hpp"
+#include "orders/brokers/fix/store.hpp"
+#include "orders/core/exec_result_json.hpp"
 
 namespace {
 

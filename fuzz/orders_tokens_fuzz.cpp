@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "orders/clients.hpp"
+#include "orders/intake/clients.hpp"
 
 namespace {
 

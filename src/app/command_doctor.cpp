@@ -21,7 +21,7 @@
 #include "index/index_consumer.hpp"
 #include "net/client.hpp"
 #include "net/config.hpp"
-#include "orders/json_value.hpp"
+#include "orders/core/json_value.hpp"
 #include "outbox/admin.hpp"
 #include "pg/config.hpp"
 #include "pg/embedded_binaries.hpp"

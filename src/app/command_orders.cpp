@@ -13,11 +13,11 @@
 #include "app/command.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/orders_reconcile.hpp"
-#include "orders/admin.hpp"
-#include "orders/exec_result_json.hpp"
-#include "orders/order_parse.hpp"
-#include "orders/timestamp.hpp"
-#include "orders/worker_config.hpp"
+#include "orders/admin/admin.hpp"
+#include "orders/core/exec_result_json.hpp"
+#include "orders/core/order_parse.hpp"
+#include "orders/core/timestamp.hpp"
+#include "orders/worker/config.hpp"
 
 namespace todoke::app {
 namespace {

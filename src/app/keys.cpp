@@ -2,10 +2,11 @@
 
 #include "app/command.hpp"
 #include "net/config.hpp"
-#include "orders/api_config.hpp"
-#include "orders/fix_config.hpp"
-#include "orders/http_config.hpp"
-#include "orders/worker_config.hpp"
+#include "orders/brokers/fix/config.hpp"
+#include "orders/brokers/http/config.hpp"
+#include "orders/brokers/paper/config.hpp"
+#include "orders/intake/config.hpp"
+#include "orders/worker/config.hpp"
 #include "outbox/config.hpp"
 #include "pg/config.hpp"
 #include "pg/embedded_config.hpp"
@@ -29,6 +30,7 @@ const Schema& schema() {
     s.add(relay::config_keys(), relay::check_config);
     s.add(orders::api_config_keys());
     s.add(orders::worker_config_keys(), orders::check_worker_config);
+    s.add(orders::paper_config_keys());
     s.add(orders::http_config_keys());
     s.add(orders::fix_config_keys());
     return s;

@@ -36,7 +36,7 @@
 #include "net/config.hpp"
 #include "net/otlp_exporter.hpp"
 #include "net/server.hpp"
-#include "orders/worker_config.hpp"
+#include "orders/worker/config.hpp"
 #include "outbox/config.hpp"
 #include "outbox/monitor.hpp"
 #include "outbox/retention.hpp"

@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 
 #include "app/connection_in_use.hpp"
-#include "orders/fix_book.hpp"
-#include "orders/fix_config.hpp"
-#include "orders/http_adapter.hpp"
-#include "orders/paper_adapter.hpp"
-#include "orders/reconcile.hpp"
-#include "orders/timestamp.hpp"
-#include "orders/worker_config.hpp"
+#include "orders/admin/reconcile.hpp"
+#include "orders/brokers/fix/book.hpp"
+#include "orders/brokers/fix/config.hpp"
+#include "orders/brokers/http/adapter.hpp"
+#include "orders/brokers/paper/adapter.hpp"
+#include "orders/core/timestamp.hpp"
+#include "orders/worker/config.hpp"
 #include "pg/pool.hpp"
 
 namespace todoke::app {

@@ -1,7 +1,7 @@
 #include "app/role.hpp"
-#include "orders/api.hpp"
-#include "orders/dispatcher.hpp"
-#include "orders/worker_config.hpp"
+#include "orders/intake/api.hpp"
+#include "orders/worker/config.hpp"
+#include "orders/worker/dispatcher.hpp"
 
 namespace todoke::app {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "counterpart.hpp"
 #include "harness/run_task.hpp"
-#include "orders/order.hpp"
+#include "orders/core/order.hpp"
 
 namespace todoke::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <ostream>
 #include <string>
 
-#include "orders/adapter.hpp"
+#include "orders/core/adapter.hpp"
 
 namespace todoke::test {
 

@@ -5,7 +5,7 @@
 
 #include "counterpart.hpp"
 #include "http/rig.hpp"
-#include "orders/http_adapter.hpp"
+#include "orders/brokers/http/adapter.hpp"
 
 namespace todoke::test {
 namespace {

@@ -1,6 +1,6 @@
 #include "counterpart.hpp"
 #include "harness/test_database.hpp"
-#include "orders/paper_adapter.hpp"
+#include "orders/brokers/paper/adapter.hpp"
 
 namespace todoke::test {
 namespace {

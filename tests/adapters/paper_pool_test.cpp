@@ -4,8 +4,8 @@
 
 #include "harness/run_task.hpp"
 #include "harness/test_database.hpp"
-#include "orders/order.hpp"
-#include "orders/paper_adapter.hpp"
+#include "orders/brokers/paper/adapter.hpp"
+#include "orders/core/order.hpp"
 
 namespace todoke::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/run_task.hpp"
-#include "orders/intake.hpp"
+#include "orders/intake/intake.hpp"
 #include "orders_api/rig.hpp"
 
 namespace todoke::test {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "base/bytes.hpp"
-#include "orders/canonical.hpp"
-#include "orders/order_parse.hpp"
+#include "orders/core/canonical.hpp"
+#include "orders/core/order_parse.hpp"
 #include "orders_api/rig.hpp"
 
 namespace todoke::test {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/log.hpp"
-#include "orders/canonical.hpp"
+#include "orders/core/canonical.hpp"
 #include "orders_api/rig.hpp"
 
 namespace todoke::test {

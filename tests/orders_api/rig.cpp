@@ -7,8 +7,8 @@
 #include "harness/metric.hpp"
 #include "net/config.hpp"
 #include "net/server.hpp"
-#include "orders/api.hpp"
-#include "orders/api_config.hpp"
+#include "orders/intake/api.hpp"
+#include "orders/intake/config.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 

@@ -15,7 +15,7 @@
 #include "harness/sql_session.hpp"
 #include "harness/test_database.hpp"
 #include "http/rig.hpp"
-#include "orders/json_value.hpp"
+#include "orders/core/json_value.hpp"
 
 namespace todoke::test {
 

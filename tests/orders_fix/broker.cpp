@@ -18,7 +18,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "fix/dictionary.hpp"
+#include "orders/brokers/fix/engine/dictionary.hpp"
 
 namespace todoke {
 namespace test {

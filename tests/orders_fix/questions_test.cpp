@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "harness/run_task.hpp"
-#include "orders/fix_book.hpp"
+#include "orders/brokers/fix/book.hpp"
 #include "rig.hpp"
 
 namespace todoke::test {

@@ -16,8 +16,8 @@
 #include "broker.hpp"
 #include "harness/await.hpp"
 #include "harness/test_database.hpp"
-#include "orders/fix_questions.hpp"
-#include "orders/order.hpp"
+#include "orders/brokers/fix/questions.hpp"
+#include "orders/core/order.hpp"
 
 namespace todoke::test {
 

@@ -1,5 +1,5 @@
 // The session alone, without a database.
-#include "fix/session.hpp"
+#include "orders/brokers/fix/engine/session.hpp"
 
 #include <atomic>
 #include <future>

@@ -1,0 +1,271 @@
+#include "orders/admin/admin.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/json_writer.hpp"
+#include "orders/admin/admin_sql.hpp"
+#include "orders/core/exec_result_json.hpp"
+#include "orders/core/fills.hpp"
+#include "orders/core/order_parse.hpp"
+#include "orders/core/reasons.hpp"
+#include "pg/transaction.hpp"
+
+namespace todoke::orders {
+namespace {
+
+// A row as it was locked.
+struct Locked {
+  std::string key;
+  std::string status;
+  bool in_doubt = false;
+  bool is_live = false;
+  std::string document;
+  std::string before;
+  std::string adapter;  // empty: none has tried it
+  std::optional<std::string> ledger;
+  bool ledger_is_same = true;
+};
+
+// Until the end of the transaction: its changes are audited here and not as changes by hand.
+Task<void> act_as(pg::Connection& connection, std::string actor, Deadline deadline) {
+  pg::Params params(actor);
+  co_await connection.query(sql::kActAs, std::move(params), deadline);
+}
+
+Task<Expected<Locked>> lock(pg::Connection& connection, const Change& change, Deadline deadline) {
+  co_await act_as(connection, change.actor, deadline);
+  pg::Params params(change.id, std::chrono::duration<double>(change.lease).count());
+  const auto rows = co_await connection.query(sql::kLockOrder, std::move(params), deadline);
+  if (rows.empty())
+    co_return refuse(
+        fmt::format("order {} is over and archived: nothing can be changed any more", change.id));
+  const auto row = rows.one();
+  Locked locked;
+  locked.key = row.get<std::string>(0);
+  locked.status = row.get<std::string>(1);
+  locked.in_doubt = row.get<bool>(3);
+  locked.document = row.get<std::string>(4);
+  locked.is_live = row.get<bool>(5);
+  locked.before = row.get<std::string>(6);
+  locked.adapter = row.get<std::string>(7);
+  pg::Params id(change.id);
+  const auto ledger = co_await connection.query(sql::kLockLedger, std::move(id), deadline);
+  if (!ledger.empty()) {
+    locked.ledger = ledger.one().get<std::string>(0);
+    locked.ledger_is_same = ledger.one().get<bool>(1);
+  }
+  co_return locked;
+}
+
+Task<void> audit(pg::Connection& connection, const Change& change, std::string action, const Locked& locked,
+                 Deadline deadline) {
+  pg::Params params(change.actor, action, change.id, locked.before, change.reason);
+  co_await connection.query(sql::kAuditChange, std::move(params), deadline);
+}
+
+std::optional<Refusal> refuse_live(const Locked& locked, const Change& change) {
+  if (!locked.is_live || change.force) return std::nullopt;
+  return Refusal{
+      fmt::format("a worker holds order {} and may be sending it right now: wait until it is settled or its "
+                  "lease has lapsed, or use --force, which fences the worker",
+                  change.id)};
+}
+
+// Ends a locked order: ledger first, then the row.
+Task<void> end(pg::Connection& connection, std::int64_t id, const ExecResult& result, bool in_doubt,
+               std::string message, Deadline deadline) {
+  const bool ok = result.status == ExecStatus::ok;
+  const std::string ledger_status = ok ? "succeeded" : "failed";
+  const std::string status = ok ? "succeeded" : "aborted";
+  std::optional<std::string> code;
+  std::optional<std::string> text;
+  if (!ok) {
+    code = result.reason_code;
+    text = std::move(message);
+  }
+  pg::Params ledger(id, ledger_status, static_cast<std::int32_t>(http_status_of(result.reason_code)),
+                    result_digest(result), to_json(result));
+  co_await connection.query(sql::kEndLedger, std::move(ledger), deadline);
+  pg::Params row(id, status, code, text, in_doubt);
+  co_await connection.query(sql::kEndOrder, std::move(row), deadline);
+}
+
+// What is known of the order goes into the result, and the sums of its fills, which must fit the order.
+Expected<void> complete(ExecResult& result, const Locked& locked) {
+  result.idempotency_key = locked.key;
+  result.completed_at = std::chrono::system_clock::now();
+  if (result.broker.name.empty()) result.broker.name = locked.adapter;
+  const auto order = parse_order(locked.document);
+  if (!order) return {};
+  if (result.fills.empty() && !result.executed_qty.is_zero()) {
+    return refuse("executed_qty is the sum of the fills: give them, as fills: [{px, qty, ts}]");
+  }
+  if (result.status == ExecStatus::ok) sum_fills(result, *order);
+  if (result.executed_qty > order->qty) {
+    return refuse(fmt::format("the fills have a qty of {} together, the order of {}",
+                              result.executed_qty.text(), order->qty.text()));
+  }
+  if (result.order_id.empty()) result.order_id = order->order_id.value_or(locked.key);
+  result.instrument = order->instrument;
+  result.side = to_string(order->side);
+  result.requested_at = order->requested_at;
+  result.trace_id = order->trace_id;
+  return {};
+}
+
+std::string halt_json(const HaltChange& change) {
+  JsonWriter json;
+  json.begin_object().member("adapter", std::string_view(change.adapter));
+  json.member("instrument", std::string_view(change.instrument));
+  json.member("intake_refused", change.refuse_intake).end_object();
+  return std::move(json).text();
+}
+
+}  // namespace
+
+Task<Expected<void>> requeue_order(pg::Connection& connection, Change change, Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  const auto locked = co_await lock(connection, change, deadline);
+  if (!locked) co_return refuse(locked.error().message);
+  if (locked->status != "aborted" && locked->status != "failed") {
+    co_return refuse(
+        fmt::format("order {} is {}: only one that is aborted or waits for another try can be requeued",
+                    change.id, locked->status));
+  }
+  if (!locked->ledger_is_same) {
+    co_return refuse(
+        fmt::format("the key of order {} belongs to an order with another content: it would be aborted again",
+                    change.id));
+  }
+  pg::Params params(change.id);
+  co_await connection.query(sql::kRequeueOrder, std::move(params), deadline);
+  co_await audit(connection, change, "requeue", *locked, deadline);
+  co_await connection.query(sql::kTellWorkers, {}, deadline);
+  co_await transaction.commit(deadline);
+  co_return Expected<void>();
+}
+
+Task<Requeued> requeue_orders(pg::Connection& connection, ListFilter filter, Change change,
+                              Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  co_await act_as(connection, change.actor, deadline);
+  Requeued requeued;
+  pg::Params wanted(filter.status, filter.in_doubt, filter.instrument, filter.adapter, filter.since,
+                    filter.until);
+  if (!filter.in_doubt) {
+    const auto doubtful = co_await connection.query(sql::kCountDoubtful, wanted, deadline);
+    requeued.doubtful = doubtful.one().get<std::int64_t>(0);
+  }
+  wanted.add(filter.most).add(change.actor).add(change.reason);
+  const auto rows = co_await connection.query(sql::kRequeueMatching, std::move(wanted), deadline);
+  for (const auto& row : rows) requeued.ids.push_back(row.get<std::int64_t>(0));
+  co_await connection.query(sql::kTellWorkers, {}, deadline);
+  co_await transaction.commit(deadline);
+  co_return requeued;
+}
+
+Task<Expected<void>> release_order(pg::Connection& connection, Change change, Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  const auto locked = co_await lock(connection, change, deadline);
+  if (!locked) co_return refuse(locked.error().message);
+  if (locked->status != "sending") {
+    co_return refuse(fmt::format("order {} is {}: no worker holds it", change.id, locked->status));
+  }
+  if (const auto refused = refuse_live(*locked, change)) co_return refuse(refused->message);
+  // A pending row with a settled failure counts as requeued.
+  if (locked->ledger == "failed" && locked->ledger_is_same) {
+    co_return refuse(fmt::format(
+        "order {} has failed by its ledger, and a worker will end it so: requeue it then", change.id));
+  }
+  pg::Params params(change.id);
+  co_await connection.query(sql::kReleaseOrder, std::move(params), deadline);
+  co_await audit(connection, change, "release", *locked, deadline);
+  co_await connection.query(sql::kTellWorkers, {}, deadline);
+  co_await transaction.commit(deadline);
+  co_return Expected<void>();
+}
+
+Task<Expected<void>> abort_order(pg::Connection& connection, Change change, Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  const auto locked = co_await lock(connection, change, deadline);
+  if (!locked) co_return refuse(locked.error().message);
+  if (locked->status == "succeeded" || locked->status == "aborted" ||
+      (locked->ledger == "succeeded" && locked->ledger_is_same)) {
+    co_return refuse(fmt::format("order {} is settled already", change.id));
+  }
+  if (const auto refused = refuse_live(*locked, change)) co_return refuse(refused->message);
+  const bool in_doubt = locked->in_doubt || locked->status == "sending";
+  if (locked->ledger_is_same) {
+    ExecResult result;
+    result.status = ExecStatus::error;
+    result.reason_code = reason::kAbortedByOperator;
+    if (in_doubt) result.warnings.emplace_back(warning::kInDoubt);
+    if (const auto fits = complete(result, *locked); !fits) co_return refuse(fits.error().message);
+    co_await end(connection, change.id, result, in_doubt, change.reason.value_or("aborted by an operator"),
+                 deadline);
+  } else {
+    // The ledger row is another order's: what a worker would have done with this one.
+    pg::Params row(change.id, "aborted", reason::kIdempotencyConflict,
+                   "the key belongs to an order with another content", in_doubt);
+    co_await connection.query(sql::kEndOrder, std::move(row), deadline);
+  }
+  co_await audit(connection, change, "abort", *locked, deadline);
+  co_await transaction.commit(deadline);
+  co_return Expected<void>();
+}
+
+Task<Expected<void>> settle_order(pg::Connection& connection, Change change, ExecResult result,
+                                  Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  const auto locked = co_await lock(connection, change, deadline);
+  if (!locked) co_return refuse(locked.error().message);
+  if (locked->status == "succeeded" || locked->ledger == "succeeded") {
+    co_return refuse(fmt::format("order {} has succeeded, and that is final", change.id));
+  }
+  if (!locked->ledger_is_same) {
+    co_return refuse(fmt::format("the key of order {} belongs to an order with another content", change.id));
+  }
+  if (const auto refused = refuse_live(*locked, change)) co_return refuse(refused->message);
+  if (result.status == ExecStatus::error && !is_known_reason(result.reason_code)) {
+    co_return refuse(
+        "an outcome with the status error needs a reason_code: BROKER_REJECTED, BROKER_TIMEOUT, BROKER_DOWN, "
+        "VALIDATION_ERROR, INTERNAL_ERROR or ORDER_EXPIRED");
+  }
+  if (result.status == ExecStatus::ok && !result.reason_code.empty()) {
+    co_return refuse("an outcome with the status ok has no reason_code");
+  }
+  if (const auto fits = complete(result, *locked); !fits) co_return refuse(fits.error().message);
+  co_await end(connection, change.id, result, false, change.reason.value_or("settled by an operator"),
+               deadline);
+  co_await audit(connection, change, "settle", *locked, deadline);
+  co_await transaction.commit(deadline);
+  co_return Expected<void>();
+}
+
+Task<bool> halt_orders(pg::Connection& connection, HaltChange change, Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  co_await act_as(connection, change.actor, deadline);
+  pg::Params halt(change.adapter, change.instrument, change.refuse_intake, change.actor, change.reason);
+  const auto rows = co_await connection.query(sql::kPutHalt, std::move(halt), deadline);
+  pg::Params audited(change.actor, "halt", halt_json(change), change.reason);
+  co_await connection.query(sql::kAuditAction, std::move(audited), deadline);
+  co_await transaction.commit(deadline);
+  co_return rows.one().get<bool>(0);
+}
+
+Task<bool> resume_orders(pg::Connection& connection, HaltChange change, Deadline deadline) {
+  auto transaction = co_await pg::begin(connection, deadline);
+  co_await act_as(connection, change.actor, deadline);
+  pg::Params halt(change.adapter, change.instrument);
+  const auto rows = co_await connection.query(sql::kRemoveHalt, std::move(halt), deadline);
+  if (rows.empty()) co_return false;
+  pg::Params audited(change.actor, "resume", halt_json(change), change.reason);
+  co_await connection.query(sql::kAuditAction, std::move(audited), deadline);
+  co_await connection.query(sql::kTellWorkers, {}, deadline);
+  co_await transaction.commit(deadline);
+  co_return true;
+}
+
+}  // namespace todoke::orders

@@ -1,0 +1,36 @@
+// Orders over a FIX 4.4 session (fix_link.hpp). A try is one NewOrderSingle, and what its reports say until
+// the order is taken (GTC) or has ended (IOC, FOK), or until the deadline. Orders are looked up in the
+// reports that are stored, and then by an OrderStatusRequest.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "orders/brokers/fix/link.hpp"
+#include "orders/brokers/fix/report.hpp"
+#include "orders/core/adapter.hpp"
+
+namespace todoke::orders {
+
+class FixAdapter final : public BrokerAdapter {
+ public:
+  explicit FixAdapter(std::shared_ptr<FixLink> link) : link_(std::move(link)) {}
+
+  [[nodiscard]] std::string_view name() const override { return "fix"; }
+  [[nodiscard]] std::string broker_id(const std::string& idempotency_key) const override;
+  [[nodiscard]] bool takes_orders() const override { return link_->takes_orders(); }
+  [[nodiscard]] bool can_find() const override { return true; }
+  Task<SendOutcome> send(SendRequest request, Deadline deadline) override;
+  Task<FindOutcome> find(SendRequest request, Deadline deadline) override;
+  // What the broker says now, whatever is stored. Leaves alone an order that is being sent or looked up.
+  Task<FindOutcome> ask_broker(SendRequest request, Deadline deadline);
+
+ private:
+  Task<SendOutcome> wait_for_outcome(const SendRequest& request, std::shared_ptr<FixAwaited> awaited,
+                                     Deadline deadline);
+  Task<FindOutcome> ask(const SendRequest& request, FixStored stored, Deadline deadline);
+
+  std::shared_ptr<FixLink> link_;
+};
+
+}  // namespace todoke::orders

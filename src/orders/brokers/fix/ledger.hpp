@@ -1,0 +1,62 @@
+// Brings reports to the ledger that came when nobody waited for them: fills of an order that was settled as
+// WORKING are added to its result, and an order whose try had ended without an answer is made due at once, so
+// that the worker looks it up and settles it.
+//
+// What is done is remembered for each order, so that it is done after a crash too. Locks as everybody does:
+// the outbox row, then the ledger.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/async.hpp"
+#include "orders/brokers/fix/report.hpp"
+#include "orders/core/db_link.hpp"
+#include "orders/core/exec_result.hpp"
+#include "orders/core/order.hpp"
+
+namespace todoke::orders {
+
+// `result` with what the broker says now; pure. True: something is different.
+bool bring_up_to_date(ExecResult& result, const FixView& view, const Order& order);
+
+class FixLedger {
+ public:
+  // Orders in one round.
+  static constexpr std::int64_t kMost = 200;
+
+  FixLedger(const pg::ConnectOptions& connect, std::string session)
+      : link_(connect), session_(std::move(session)) {}
+
+  struct Done {
+    std::size_t looked_at = 0;
+    std::size_t updated = 0;  // results that got fills, or ended
+    std::size_t woken = 0;    // orders in doubt that will be settled by what came
+  };
+  // One round. An order that is being sent is left for a later one.
+  Task<Done> apply(Deadline deadline);
+  // Forgets orders and reports that nothing has come for in `keep`, a bounded number; how many.
+  Task<std::int64_t> forget(std::chrono::seconds keep, Deadline deadline);
+  void close() { link_.close(); }
+
+ private:
+  struct Open {
+    std::string cl_ord_id;
+    std::int64_t outbox_id = 0;
+    std::string key;
+    std::int64_t stored = 0;
+  };
+  enum class Step { none, updated, woken, later };
+  Task<Step> apply_one(Open open, Deadline deadline);
+  Task<Step> decide(pg::Connection& connection, const Open& open, Deadline deadline);
+  Task<std::vector<fix::Report>> reports_of(pg::Connection& connection, const std::string& cl_ord_id,
+                                            Deadline deadline);
+
+  DbLink link_;
+  std::string session_;
+};
+
+}  // namespace todoke::orders

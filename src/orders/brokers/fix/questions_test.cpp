@@ -1,0 +1,27 @@
+#include "orders/brokers/fix/questions.hpp"
+
+#include <gtest/gtest.h>
+
+namespace todoke::orders {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(FixPace, QuestionsThatComeTogetherGoOneAfterTheOther) {
+  FixPace pace(4);
+  const SteadyTime now(10s);
+  EXPECT_EQ(pace.take(now), now);
+  EXPECT_EQ(pace.take(now), now + 250ms);
+  EXPECT_EQ(pace.take(now + 100ms), now + 500ms);
+}
+
+TEST(FixPace, TimeWithoutQuestionsIsNotSavedUp) {
+  FixPace pace(4);
+  const SteadyTime now(10s);
+  EXPECT_EQ(pace.take(now), now);
+  EXPECT_EQ(pace.take(now + 1h), now + 1h);
+  EXPECT_EQ(pace.take(now + 1h), now + 1h + 250ms);
+}
+
+}  // namespace
+}  // namespace todoke::orders

@@ -1,0 +1,85 @@
+// The FIX session's tables (fix.sql has the rules): who owns the session, with its numbers, which orders went
+// out on it and what came back. For one coroutine at a time; stored() for any number.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/async.hpp"
+#include "orders/brokers/fix/engine/session.hpp"
+#include "orders/core/db_link.hpp"
+#include "pg/pool.hpp"
+
+namespace todoke::orders {
+
+// An order that is about to leave.
+struct FixEntry {
+  std::string cl_ord_id;
+  std::int64_t outbox_id = 0;
+  std::string idempotency_key;
+};
+
+struct FixOwned {
+  std::int64_t epoch = 0;
+  std::int64_t next_out = 1;
+  std::int64_t next_in = 1;
+};
+
+// What is written in one transaction, which also renews the lease.
+struct FixRound {
+  std::int64_t next_out = 1;
+  std::int64_t next_in = 1;
+  std::vector<FixEntry> entries;
+  std::vector<fix::Report> reports;
+  std::vector<std::string> awaited;  // ClOrdIDs whose reports are wanted back
+};
+
+struct FixRoundEnd {
+  bool is_ours = false;  // false: the session is somebody else's, and nothing was written
+  std::int64_t fresh = 0;
+  std::int64_t unmatched = 0;  // fresh ones of orders that are not known
+  std::map<std::string, std::vector<fix::Report>> awaited;
+};
+
+struct FixStored {
+  bool is_order = false;  // false: the order was never written down, and the ClOrdID may be another one's
+  std::vector<fix::Report> reports;
+};
+
+// Fit for a column: what is no printable ASCII becomes `?`, and what is beyond a field's use is cut.
+fix::Report cleaned(fix::Report report);
+
+class FixStore {
+ public:
+  // Numbers out that are reserved beyond the orders that are written down: for the Logon, heartbeats and the
+  // like until the next round, which comes with each order and several times in a lease.
+  static constexpr std::int64_t kNumbersAhead = 100;
+
+  FixStore(const pg::ConnectOptions& connect, pg::Pool& pool, std::string session,
+           std::chrono::milliseconds lease)
+      : link_(connect), pool_(pool), session_(std::move(session)), lease_(lease) {}
+
+  // Nothing: somebody else has it.
+  Task<std::optional<FixOwned>> take(const std::string& worker, Deadline deadline);
+  Task<std::string> owner(Deadline deadline);
+  Task<FixRoundEnd> write(std::int64_t epoch, const FixRound& round, Deadline deadline);
+  Task<void> give_up(std::int64_t epoch, const fix::Numbers& numbers, Deadline deadline);
+  // The reports of an order so far.
+  Task<FixStored> stored(std::string cl_ord_id, std::int64_t outbox_id, Deadline deadline);
+  void close() { link_.close(); }
+
+ private:
+  DbLink link_;
+  pg::Pool& pool_;
+  std::string session_;
+  std::chrono::milliseconds lease_;
+};
+
+// A report from a row of fix_reports_of.
+fix::Report report_from(const pg::Row& row);
+
+}  // namespace todoke::orders

@@ -1,0 +1,45 @@
+// A broker behind HTTP or HTTPS: the order as JSON in a POST, its key as Idempotency-Key, one deadline for
+// the exchange, connections that are kept. Orders in doubt are looked up where orders.http.find_url says how.
+// http_answer.hpp says what becomes of each answer.
+//
+// What the broker promises for a key that comes twice is what this adapter promises: with a broker that
+// honours the key or can be asked, one execution; with one that does neither, a try in doubt may be a second.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/config.hpp"
+#include "net/client.hpp"
+#include "orders/core/adapter.hpp"
+
+namespace todoke::orders {
+
+struct HttpAdapterOptions {
+  net::Url url;
+  std::optional<std::string> find_url;  // with {key}
+  std::string token;                    // empty: none
+  net::ClientOptions client;
+
+  // Reads the token's file. `connections` are kept at most.
+  static Expected<HttpAdapterOptions> from(const Config& config, std::size_t connections);
+};
+
+class HttpAdapter final : public BrokerAdapter {
+ public:
+  // Throws UserError when the CA file can't be used.
+  HttpAdapter(const Executor& executor, HttpAdapterOptions options);
+
+  [[nodiscard]] std::string_view name() const override { return "http"; }
+  Task<SendOutcome> send(SendRequest request, Deadline deadline) override;
+  [[nodiscard]] bool can_find() const override { return options_.find_url.has_value(); }
+  Task<FindOutcome> find(SendRequest request, Deadline deadline) override;
+
+ private:
+  void authorize(net::ClientRequest& request) const;
+
+  HttpAdapterOptions options_;
+  net::HttpClient client_;
+};
+
+}  // namespace todoke::orders

@@ -1,0 +1,102 @@
+// A way to a broker. An adapter sends an order once for each call and never tries again by itself; whether to
+// try again, and when, is the worker's business. All calls come on one executor, several at a time.
+//
+// The key of the order is the same for every try, so that a broker that knows it does nothing twice. An
+// adapter that can look an order up by its key offers find(); the worker then asks before it sends an order
+// in doubt.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/async.hpp"
+#include "base/clock.hpp"
+#include "base/trace.hpp"
+#include "orders/core/exec_result.hpp"
+
+namespace todoke::orders {
+
+struct Order;
+
+struct SendRequest {
+  const Order* order = nullptr;  // lives until the call has ended
+  std::string idempotency_key;
+  std::int64_t outbox_id = 0;    // tells apart orders that had the same key one after the other
+  std::string broker_id;         // BrokerAdapter::broker_id of the key
+  std::int64_t claim_no = 0;     // grows with every try of the order, whoever makes it
+  bool possible_resend = false;  // an earlier try may have reached the broker
+  TraceContext trace;            // of the span broker.send
+  // The kill switch, to be asked right before the order leaves: after a connection was made, and after
+  // whatever else takes time.
+  std::function<bool()> may_go = [] { return true; };
+};
+
+// How a try ended.
+struct SendOutcome {
+  // status, fills, avg_price, executed_qty, cost, slippage, broker, reason_code and warnings are the
+  // adapter's; the worker fills in the rest. An error has one of the contract's reason codes.
+  ExecResult result;
+  std::string message;  // for operators, without content; kept as last_error_msg
+  std::string unread;   // ok: what of the answer could not be read, by name, without content
+  // The broker may have the order although this is no answer of it: a timeout, or a connection lost after the
+  // first byte.
+  bool in_doubt = false;
+  // The broker says that it has an order of this id already.
+  bool duplicate = false;
+  // Nothing was sent, and nothing is wrong with the order: may_go said no, or the way to the broker has just
+  // closed (takes_orders). It goes back as if it had never been claimed.
+  bool held_back = false;
+  std::optional<std::chrono::milliseconds> retry_after;  // the broker asked for this pause
+};
+
+// A try that failed. The broker's name is filled in by the worker.
+SendOutcome failure(std::string_view code, std::string message, bool in_doubt);
+SendOutcome held_back();
+
+enum class FindAnswer { found, not_found, unknown };
+
+struct FindOutcome {
+  // unknown: the broker could not be asked (timeout, down); says nothing about the order.
+  FindAnswer answer = FindAnswer::unknown;
+  ExecResult result;        // found: what the broker says of it, as in SendOutcome
+  std::string message;      // unknown: why
+  std::string unread = {};  // found: as in SendOutcome
+  bool was_asked = true;  // unknown: false when the question could not leave, as with SendOutcome::held_back
+};
+
+FindOutcome unknown(std::string why);
+FindOutcome not_asked(std::string why);
+
+class BrokerAdapter {
+ public:
+  virtual ~BrokerAdapter() = default;
+  BrokerAdapter() = default;
+  BrokerAdapter(const BrokerAdapter&) = delete;
+  BrokerAdapter& operator=(const BrokerAdapter&) = delete;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  // The id under which the broker gets an order of this key: a function of the key alone.
+  [[nodiscard]] virtual std::string broker_id(const std::string& idempotency_key) const {
+    return idempotency_key;
+  }
+  // Whether risk_constraints of an order are enforced by the broker.
+  [[nodiscard]] virtual bool enforces_risk() const { return false; }
+
+  // False: what this adapter needs is not there (a session that is logged on and this process's own), so
+  // orders wait, or are left to others. Asked before each claim and each try.
+  [[nodiscard]] virtual bool takes_orders() const { return true; }
+
+  // Ends by the deadline, whatever the broker does. Throws only for what should not happen; the worker takes
+  // that for INTERNAL_ERROR in doubt.
+  virtual Task<SendOutcome> send(SendRequest request, Deadline deadline) = 0;
+
+  [[nodiscard]] virtual bool can_find() const { return false; }
+  // Only where can_find().
+  virtual Task<FindOutcome> find(SendRequest request, Deadline deadline) = 0;
+};
+
+}  // namespace todoke::orders

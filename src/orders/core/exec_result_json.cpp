@@ -1,0 +1,216 @@
+#include "orders/core/exec_result_json.hpp"
+
+#include <array>
+#include <charconv>
+
+#include "base/json_writer.hpp"
+#include "orders/core/canonical.hpp"
+#include "orders/core/json_fields.hpp"
+#include "orders/core/text.hpp"
+#include "orders/core/timestamp.hpp"
+
+namespace todoke::orders {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+// Of any text in a result; brokers' references are the longest.
+constexpr std::size_t kTextCharactersMax = 1'024;
+
+void put(JsonWriter& json, std::string_view name, const std::optional<std::string>& text) {
+  json.key(name);
+  if (text) {
+    json.value(*text);
+  } else {
+    json.null();
+  }
+}
+
+void put(JsonWriter& json, std::string_view name, const std::optional<Decimal>& number) {
+  json.key(name).raw(number ? number->text() : "null");
+}
+
+void put(JsonWriter& json, const std::vector<Fill>& fills) {
+  json.key("fills").begin_array();
+  for (const auto& fill : fills) {
+    json.begin_object();
+    json.key("px").raw(fill.px.text()).key("qty").raw(fill.qty.text());
+    json.member("ts", format_timestamp(fill.ts));
+    json.end_object();
+  }
+  json.end_array();
+}
+
+std::string_view to_string(ExecStatus status) {
+  return status == ExecStatus::ok ? "ok" : "error";
+}
+
+std::optional<SystemTime> time(JsonFields& fields, std::string_view name) {
+  const auto text = fields.text(name, kTextCharactersMax);
+  if (!text) return std::nullopt;
+  const auto parsed = parse_timestamp(*text);
+  if (!parsed) fields.offend(name, "must be a date and time with its offset");
+  return parsed;
+}
+
+// A sum of products: more digits than any amount that comes from outside.
+Decimal cost(JsonFields& fields) {
+  constexpr std::size_t kWholeMax = 2 * Decimal::kWholeDigitsMax + 20;
+  constexpr std::size_t kFractionMax = 2 * Decimal::kFractionDigitsMax;
+  const auto* value = fields.of_kind("cost", Kind::number);
+  if (value == nullptr) return {};
+  auto parsed = Decimal::parse(value->text, kWholeMax, kFractionMax);
+  if (parsed) return std::move(*parsed);
+  fields.offend("cost", parsed.error().message);
+  return {};
+}
+
+std::string text_or_empty(JsonFields& fields, std::string_view name) {
+  return fields.text(name, kTextCharactersMax).value_or("");
+}
+
+std::int64_t whole(JsonFields& fields, std::string_view name) {
+  const auto* value = fields.of_kind(name, Kind::number);
+  if (value == nullptr) return 0;
+  std::int64_t number = 0;
+  const auto* end = value->text.data() + value->text.size();
+  const auto read = std::from_chars(value->text.data(), end, number);
+  if (read.ec != std::errc{} || read.ptr != end) fields.offend(name, "must be a whole number");
+  return number;
+}
+
+void read_status(JsonFields& fields, ExecResult& result) {
+  fields.require("status");
+  const auto status = text_or_empty(fields, "status");
+  if (status != "ok" && status != "error") fields.offend("status", "must be ok or error");
+  result.status = status == "ok" ? ExecStatus::ok : ExecStatus::error;
+}
+
+void read_fills(JsonFields& fields, ExecResult& result) {
+  const auto* list = fields.of_kind("fills", Kind::array);
+  if (list == nullptr) return;
+  constexpr std::array<std::string_view, 3> kMembers{"px", "qty", "ts"};
+  for (std::size_t i = 0; i < list->values.size(); ++i) {
+    const auto path = path_of("fills", i);
+    if (!list->values[i].is(Kind::object))
+      return fields.offend(BadField{path, std::string(must_be(Kind::object))});
+    JsonFields inner(list->values[i], path);
+    inner.refuse_unknown(kMembers);
+    for (const auto name : kMembers) inner.require(name);
+    result.fills.push_back({inner.number("px").value_or(Decimal()), inner.number("qty").value_or(Decimal()),
+                            time(inner, "ts").value_or(SystemTime())});
+    if (inner.offence()) return fields.offend(std::move(*inner.offence()));
+  }
+}
+
+void read_broker(JsonFields& fields, ExecResult& result) {
+  const auto* object = fields.of_kind("broker", Kind::object);
+  if (object == nullptr) return;
+  constexpr std::array<std::string_view, 2> kMembers{"name", "order_ref"};
+  JsonFields inner(*object, "broker");
+  inner.refuse_unknown(kMembers);
+  result.broker.name = text_or_empty(inner, "name");
+  result.broker.order_ref = text_or_empty(inner, "order_ref");
+  if (inner.offence()) fields.offend(std::move(*inner.offence()));
+}
+
+void read_latency(JsonFields& fields, ExecResult& result) {
+  const auto* object = fields.of_kind("latency_ms", Kind::object);
+  if (object == nullptr) return;
+  constexpr std::array<std::string_view, 3> kMembers{"queue", "broker_rtt", "total"};
+  JsonFields inner(*object, "latency_ms");
+  inner.refuse_unknown(kMembers);
+  result.latency_ms = {whole(inner, "queue"), whole(inner, "broker_rtt"), whole(inner, "total")};
+  if (inner.offence()) fields.offend(std::move(*inner.offence()));
+}
+
+void read_warnings(JsonFields& fields, ExecResult& result) {
+  const auto* list = fields.of_kind("warnings", Kind::array);
+  if (list == nullptr) return;
+  for (std::size_t i = 0; i < list->values.size(); ++i) {
+    const auto& value = list->values[i];
+    if (!value.is(Kind::string)) {
+      return fields.offend(BadField{path_of("warnings", i), std::string(must_be(Kind::string))});
+    }
+    result.warnings.push_back(to_nfc(value.text));
+  }
+}
+
+}  // namespace
+
+std::string to_json(const ExecResult& result) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("status", to_string(result.status)).member("order_id", result.order_id);
+  json.member("instrument", result.instrument).member("side", result.side);
+  put(json, "requested_at", result.requested_at);
+  json.member("completed_at", format_timestamp(result.completed_at));
+  put(json, "trace_id", result.trace_id);
+  json.member("idempotency_key", result.idempotency_key);
+  put(json, result.fills);
+  put(json, "avg_price", result.avg_price);
+  json.key("executed_qty").raw(result.executed_qty.text()).key("cost").raw(result.cost.text());
+  put(json, "slippage", result.slippage);
+  json.key("broker").begin_object();
+  json.member("name", result.broker.name).member("order_ref", result.broker.order_ref).end_object();
+  json.key("latency_ms").begin_object().member("queue", result.latency_ms.queue);
+  json.member("broker_rtt", result.latency_ms.broker_rtt)
+      .member("total", result.latency_ms.total)
+      .end_object();
+  put(json, "reason_code", result.reason_code.empty() ? std::nullopt : std::optional(result.reason_code));
+  json.key("warnings").begin_array();
+  for (const auto& warning : result.warnings) json.value(warning);
+  json.end_array().end_object();
+  return std::move(json).text();
+}
+
+Checked<ExecResult> parse_exec_result(std::string_view json) {
+  const auto document = read_json(json);
+  if (!document) return tl::unexpected<BadField>(document.error());
+  if (!document->is(Kind::object)) return bad_field(kWholeDocument, "must be a JSON object");
+  constexpr std::array<std::string_view, 17> kMembers{
+      "status",   "order_id",        "instrument", "side",        "requested_at", "completed_at",
+      "trace_id", "idempotency_key", "fills",      "avg_price",   "executed_qty", "cost",
+      "slippage", "broker",          "latency_ms", "reason_code", "warnings"};
+  JsonFields fields(*document, "");
+  fields.refuse_unknown(kMembers);
+  ExecResult result;
+  read_status(fields, result);
+  result.order_id = text_or_empty(fields, "order_id");
+  result.instrument = text_or_empty(fields, "instrument");
+  result.side = text_or_empty(fields, "side");
+  result.requested_at = fields.text("requested_at", kTextCharactersMax);
+  result.completed_at = time(fields, "completed_at").value_or(SystemTime());
+  result.trace_id = fields.text("trace_id", kTextCharactersMax);
+  result.idempotency_key = text_or_empty(fields, "idempotency_key");
+  read_fills(fields, result);
+  result.avg_price = fields.number("avg_price");
+  result.executed_qty = fields.number("executed_qty").value_or(Decimal());
+  result.cost = cost(fields);
+  result.slippage = fields.number("slippage");
+  read_broker(fields, result);
+  read_latency(fields, result);
+  result.reason_code = text_or_empty(fields, "reason_code");
+  read_warnings(fields, result);
+  if (fields.offence()) return tl::unexpected<BadField>(std::move(*fields.offence()));
+  return result;
+}
+
+std::string canonical_json(const ExecResult& result) {
+  JsonWriter json;
+  json.begin_object();
+  if (result.avg_price) put(json, "avg_price", result.avg_price);
+  json.key("executed_qty").raw(result.executed_qty.text());
+  put(json, result.fills);
+  json.member("instrument", result.instrument).member("order_id", result.order_id);
+  if (!result.reason_code.empty()) json.member("reason_code", result.reason_code);
+  json.member("side", result.side).member("status", to_string(result.status));
+  json.end_object();
+  return std::move(json).text();
+}
+
+std::string result_digest(const ExecResult& result) {
+  return sha256_digest(canonical_json(result));
+}
+
+}  // namespace todoke::orders

@@ -1,0 +1,66 @@
+// What is done with one order: checked, looked up at the broker where it is in doubt, sent once, judged.
+#pragma once
+
+#include <chrono>
+#include <random>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/trace.hpp"
+#include "orders/core/adapter.hpp"
+#include "orders/core/halts.hpp"
+#include "orders/worker/metrics.hpp"
+#include "orders/worker/order_job.hpp"
+#include "queue/decision.hpp"
+#include "queue/port.hpp"
+
+namespace todoke::orders {
+
+struct MaxAge {
+  // 0: never too old.
+  std::chrono::milliseconds ioc{0};
+  std::chrono::milliseconds fok{0};
+  std::chrono::milliseconds gtc{0};
+  [[nodiscard]] std::chrono::milliseconds of(TimeInForce time_in_force) const;
+};
+
+struct HandlerOptions {
+  queue::Policy policy;
+  std::chrono::milliseconds broker_timeout{2'500};
+  MaxAge max_age;
+  bool strict_risk = false;  // orders.risk = strict
+};
+
+class OrderHandler final : public queue::Handler {
+ public:
+  // Everything outlives the handler.
+  OrderHandler(HandlerOptions options, BrokerAdapter& adapter, Halts& halts, const Clock& clock,
+               Tracer& tracer, OrderMetrics& metrics);
+
+  Task<Ended> handle(queue::Job& job, const queue::Hold& hold) override;
+  bool conclude(queue::Job& job, bool counts) override;
+
+ private:
+  Task<Ended> handle_order(OrderJob& job, const queue::Hold& hold, Span& span);
+  // Settled by what the broker says, or nothing: it has no such order.
+  Task<std::optional<Ended>> look_up(OrderJob& job);
+  Task<Ended> send(OrderJob& job, Span& span);
+  // The broker says that it has an order of this key already: looked up, and never a refusal.
+  Task<Ended> end_duplicate(OrderJob& job, SendOutcome outcome);
+  Task<bool> is_halted_now(const OrderJob& job);
+  Ended take(OrderJob& job, SendOutcome outcome);
+  static Ended fail(OrderJob& job, std::string_view code, std::string message, queue::Outcome outcome);
+  [[nodiscard]] bool is_too_old(const OrderJob& job) const;
+  [[nodiscard]] SendRequest request(const OrderJob& job) const;
+  void complete_result(OrderJob& job) const;
+
+  HandlerOptions options_;
+  BrokerAdapter& adapter_;
+  Halts& halts_;
+  const Clock& clock_;
+  Tracer& tracer_;
+  OrderMetrics& metrics_;
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+}  // namespace todoke::orders

@@ -1,0 +1,50 @@
+// What operators see of the orders: gauges, and a line of health that says when nobody sends. Runs in every
+// process of the role, with a worker or without.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/service.hpp"
+#include "orders/worker/metrics.hpp"
+#include "pg/pool.hpp"
+
+namespace todoke::orders {
+
+class OrderMonitor final : public Service {
+ public:
+  static constexpr std::chrono::milliseconds kLookEvery{2'000};
+
+  // `worker`: the name and the adapter of the worker of this process, where it has one.
+  struct OwnWorker {
+    std::string name;
+    std::string adapter;
+    std::chrono::milliseconds lease{};
+  };
+  OrderMonitor(const Executor& executor, std::optional<OwnWorker> worker, pg::Pool& pool, HealthBoard& board,
+               std::shared_ptr<OrderMetrics> metrics);
+
+  [[nodiscard]] std::string_view name() const override { return "order monitor"; }
+  [[nodiscard]] bool essential() const override { return false; }
+  Task<void> start() override;
+  Task<void> run() override;
+  void stop() override;
+
+  // On the executor: what the worker's lease is from now on.
+  void set_lease(std::chrono::milliseconds lease) {
+    if (worker_) worker_->lease = lease;
+  }
+
+ private:
+  Task<void> look();
+  Task<void> leave();
+
+  std::optional<OwnWorker> worker_;
+  pg::Pool& pool_;
+  HealthBoard& board_;
+  std::shared_ptr<OrderMetrics> metrics_;
+  Signal stop_asked_;
+};
+
+}  // namespace todoke::orders
