@@ -26,8 +26,6 @@ constexpr std::size_t kBadMessagesMax = 100;
 constexpr std::string_view kNotUnderstood = "too many messages that can't be understood";
 // Keys that a connection may prove; a client has a handful of accounts.
 constexpr std::size_t kAuthenticatedMax = 16;
-// With less than this of a page waiting for the client, it gets the next one.
-constexpr std::size_t kPageRoomBytes = 1024 * 1024;
 
 constexpr std::uint16_t kPolicyViolation = 1008;
 
@@ -81,12 +79,16 @@ Session::Session(SessionServices& services, std::string address, std::string_vie
 void Session::on_open(const std::shared_ptr<net::WsConnection>& connection) {
   connection_ = connection;
   executor_ = connection->executor();
+  output_ = std::make_shared<ClientOutput>(connection, [weak = weak_from_this()] {
+    if (const auto session = weak.lock()) session->services_.hub.page_done(session);
+  });
   services_.on_open(shared_from_this());
   send(nostr::auth_message(challenge_));
 }
 
 void Session::on_close(std::uint16_t, std::string_view) {
   connection_.reset();
+  output_->end();
   services_.hub.leave(self());
 }
 
@@ -128,6 +130,7 @@ void Session::end(std::string_view why) {
 // whose place it would have taken, and a refused COUNT one of the same name.
 void Session::end_subscription(const std::string& sub, Reason reason) {
   services_.hub.close(self(), sub);
+  output_->drop_page(sub);
   send(nostr::closed_message(sub, text_of(reason)));
 }
 
@@ -255,8 +258,9 @@ void Session::handle(nostr::ReqMessage message, std::size_t bytes) {
   const auto& sub = message.sub.text();
   auto refusal = pays(services_.req_rate, cost_of(bytes)) ? refusal_of(message.filters)
                                                           : std::optional(Reason::rate_limited);
-  if (!refusal) return services_.hub.open(self(), std::move(message));
-  end_subscription(sub, *refusal);
+  if (refusal) return end_subscription(sub, *refusal);
+  output_->drop_page(sub);
+  services_.hub.open(self(), std::move(message));
 }
 
 void Session::handle(nostr::CountMessage message, std::size_t bytes) {
@@ -272,6 +276,7 @@ void Session::handle(nostr::CountMessage message, std::size_t bytes) {
 // A CLOSE beyond the rate is carried out too: a subscription that stays open costs more.
 void Session::handle(const nostr::CloseMessage& message, std::size_t bytes) {
   services_.hub.close(self(), message.sub.text());
+  output_->drop_page(message.sub.text());
   if (pays(services_.close_rate, cost_of(bytes))) {
     bad_messages_ = 0;
     return;
@@ -302,30 +307,19 @@ void Session::handle(const nostr::AuthMessage& message, std::size_t bytes) {
 
 void Session::deliver(std::vector<net::FramePtr> frames) {
   asio::dispatch(executor_, [session = shared_from_this(), frames = std::move(frames)]() mutable {
-    if (!session->connection_) return;
-    for (auto& frame : frames) session->connection_->send(std::move(frame));
+    session->output_->add_frames(std::move(frames));
   });
 }
 
 void Session::deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) {
   asio::dispatch(executor_, [session = shared_from_this(), sub = std::move(sub), events = std::move(events),
-                             eose = std::move(eose)] {
-    if (!session->connection_) return;
-    for (const auto& live : events) session->send(nostr::event_message(sub, live->event->json()));
-    session->send(eose);
-    const auto queued = session->connection_ ? session->connection_->queued_bytes() : 0;
-    if (queued < kPageRoomBytes) {
-      session->services_.hub.page_done(session);
-    } else {
-      session->pages_.push_back(session->written_ + queued - kPageRoomBytes);
-    }
+                             eose = std::move(eose)]() mutable {
+    session->output_->add_page(std::move(sub), std::move(events), std::move(eose));
   });
 }
 
-// By the page's own bytes: where live events keep coming, the queue as a whole may never get short.
 void Session::on_written(std::size_t bytes) {
-  written_ += bytes;
-  for (; !pages_.empty() && pages_.front() <= written_; pages_.pop_front()) services_.hub.page_done(self());
+  output_->written(bytes);
 }
 
 }  // namespace todoke::relay

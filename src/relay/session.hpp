@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "net/websocket.hpp"
 #include "nostr/auth.hpp"
 #include "nostr/wire.hpp"
+#include "relay/client_output.hpp"
 #include "relay/hub.hpp"
 #include "relay/services.hpp"
 
@@ -71,10 +71,8 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   std::shared_ptr<net::WsConnection> connection_;  // null before on_open and after on_close
   Executor executor_;
   std::vector<nostr::Pubkey> authenticated_;
-  std::size_t bad_messages_ = 0;  // in a row
-  std::uint64_t written_ = 0;     // bytes handed to the socket
-  // Of each page that was sent and waits for the socket: at how many bytes there is room for the next one.
-  std::deque<std::uint64_t> pages_;
+  std::size_t bad_messages_ = 0;          // in a row
+  std::shared_ptr<ClientOutput> output_;  // made by on_open
 };
 
 }  // namespace todoke::relay

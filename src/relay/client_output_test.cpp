@@ -1,0 +1,137 @@
+#include "relay/client_output.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "net/frame.hpp"
+#include "relay/test_support.hpp"
+
+namespace todoke::relay::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::StartsWith;
+
+// Remembers what was queued; its socket takes nothing by itself.
+class Connection final : public net::WsConnection {
+ public:
+  explicit Connection(Executor executor) : executor_(std::move(executor)) {}
+  void send(net::FramePtr frame) override {
+    sent.emplace_back(frame->payload());
+    queued += frame->payload().size();
+  }
+  void close(std::uint16_t, std::string_view) override {}
+  void pause_reading() override {}
+  void resume_reading() override {}
+  [[nodiscard]] std::size_t queued_bytes() const override { return queued; }
+  [[nodiscard]] bool compressed() const override { return false; }
+  [[nodiscard]] Executor executor() const override { return executor_; }
+
+  std::vector<std::string> sent;
+  std::size_t queued = 0;
+
+ private:
+  Executor executor_;
+};
+
+class ClientOutputTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kEventBytes = 10'000;
+
+  void add_page(const std::string& sub, std::size_t events) {
+    output->add_page(nostr::SubId::from(sub).value(), std::vector<LiveEventPtr>(events, live), "EOSE " + sub);
+  }
+  void add_frame(const std::string& text) {
+    output->add_frames({net::make_frame(net::WsOpcode::text, text)});
+  }
+  // Everything but the events.
+  std::vector<std::string> others() const {
+    std::vector<std::string> all;
+    for (const auto& text : connection->sent) {
+      if (!text.starts_with(R"(["EVENT")")) all.push_back(text);
+    }
+    return all;
+  }
+
+  LiveEventPtr live = std::make_shared<const LiveEvent>(
+      LiveEvent{event_of(author(1), 1, {}, std::string(kEventBytes, 'x')), nostr::Seq{1}, {}, false, {}});
+  asio::io_context io;
+  std::shared_ptr<Connection> connection = std::make_shared<Connection>(io.get_executor());
+  int pages_done = 0;
+  std::shared_ptr<ClientOutput> output = std::make_shared<ClientOutput>(connection, [this] { ++pages_done; });
+};
+
+TEST_F(ClientOutputTest, LoopDoesOtherWorkBetweenTheSlicesOfAPage) {
+  std::vector<std::size_t> queued_before_each;
+  add_page("s", 30);
+  while (others().empty()) {
+    asio::post(io, [&] { queued_before_each.push_back(connection->queued); });
+    ASSERT_GT(io.run_one(), 0U);
+    ASSERT_GT(io.run_one(), 0U);
+  }
+  ASSERT_EQ(queued_before_each.size(), 4U) << "seven events make a slice";
+  for (std::size_t i = 1; i < queued_before_each.size(); ++i)
+    EXPECT_LE(queued_before_each[i] - queued_before_each[i - 1], ClientOutput::kSliceBytes + 2 * kEventBytes);
+  EXPECT_EQ(connection->sent.size(), 31U);
+  EXPECT_EQ(pages_done, 1);
+}
+
+TEST_F(ClientOutputTest, WhatComesBehindAPageKeepsItsPlace) {
+  add_frame("before");
+  add_page("a", 10);
+  add_frame("live of a");
+  add_page("b", 10);
+  add_frame("live of b");
+  EXPECT_THAT(others(), ElementsAre("before"));
+  io.run();
+  EXPECT_THAT(others(), ElementsAre("before", "EOSE a", "live of a", "EOSE b", "live of b"));
+  EXPECT_EQ(connection->sent[11], "EOSE a");
+  add_frame("at once");
+  EXPECT_EQ(connection->sent.back(), "at once");
+}
+
+TEST_F(ClientOutputTest, RestOfAPageWhoseSubscriptionWasClosedIsNotSent) {
+  add_page("a", 100);
+  add_page("b", 1);
+  output->drop_page("a");
+  EXPECT_EQ(pages_done, 1);
+  io.run();
+  EXPECT_THAT(others(), ElementsAre("EOSE b"));
+  EXPECT_LT(connection->sent.size(), 20U);
+  EXPECT_EQ(pages_done, 2);
+}
+
+TEST_F(ClientOutputTest, NothingIsSentAfterTheEnd) {
+  add_page("a", 100);
+  const auto before = connection->sent.size();
+  output->end();
+  io.run();
+  add_page("b", 1);
+  add_frame("late");
+  output->drop_page("a");
+  EXPECT_EQ(connection->sent.size(), before);
+}
+
+TEST_F(ClientOutputTest, PageIsDoneWhenTheSocketHasTakenEnoughOfIt) {
+  add_page("a", 150);
+  io.run();
+  EXPECT_EQ(pages_done, 0);
+  const auto too_much = connection->queued - ClientOutput::kPageRoomBytes;
+  output->written(too_much - 1);
+  EXPECT_EQ(pages_done, 0);
+  output->written(1);
+  EXPECT_EQ(pages_done, 1);
+}
+
+TEST_F(ClientOutputTest, TooManyFramesBehindAPageMakeItGoOutAtOnce) {
+  add_page("a", 100);
+  for (std::size_t i = 0; i < ClientOutput::kWaitingMax; ++i) add_frame("live");
+  EXPECT_THAT(others().front(), StartsWith("EOSE a"));
+  io.run();
+  EXPECT_EQ(others().size(), ClientOutput::kWaitingMax + 1);
+}
+
+}  // namespace
+}  // namespace todoke::relay::test
