@@ -181,20 +181,9 @@ class Relay {
         reader_(parts.read_pool, parts.clock, policy_, read_limits_from(parts.config), parts.search.get()),
         hub_(parts.executor, parts.read_executor,
              hub_options_from(parts.config, policy_, parts.database, parts.read_pool.connections_max()),
-             reader_, parts.listener, topics_, known_, parts.log, parts.clock, metrics_),
+             reader_, parts.listener, topics_, parts.log, parts.clock, metrics_),
         writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
-                duplicates_,
-                {[this](const std::vector<Gone>& gone) {
-                   for (const auto& event : gone) known_.forget(event.id);
-                 },
-                 [this](const Appended& log, std::vector<LiveEventPtr> stored) {
-                   hub_.appended(log, std::move(stored));
-                 },
-                 [&log = parts.log](bool busy) { log.set_busy(busy); }, [this] { return hub_.head(); },
-                 [this] {
-                   known_.clear();
-                   hub_.restored();
-                 }}),
+                duplicates_, hub_, parts.log),
         ephemeral_(parts.executor, parts.pool, parts.listener, parts.clock, metrics_,
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
         event_rate_("event", per_minute(parts.config.get(keys::kEventsPerMinute)), rates_on(parts.config),
@@ -210,7 +199,7 @@ class Relay {
                   search_on(parts),
                   parts.pressure,
                   topics_,
-                  known_,
+                  hub_.known(),
                   duplicates_,
                   metrics_,
                   writer_,
@@ -282,7 +271,6 @@ class Relay {
   SharedValue<Config> config_;  // for NIP-11
   std::shared_ptr<outbox::SearchPort> search_;
   RelayMetrics metrics_;
-  KnownIds known_;
   DedupeCounts duplicates_;
   TopicBook topics_;
   Reader reader_;

@@ -48,7 +48,7 @@ struct SessionServices {
   bool search = false;  // NIP-50
   const outbox::Pressure& pressure;
   TopicBook& topics;
-  KnownIds& known;
+  const KnownIds& known;
   DedupeCounts& duplicates;
   RelayMetrics& metrics;
   Writer& writer;

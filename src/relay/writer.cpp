@@ -34,12 +34,13 @@ std::size_t rows_of(const std::vector<Incoming>& batch) {
 }  // namespace
 
 Writer::Writer(const Executor& executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
-               DedupeCounts& duplicates, Listeners listeners)
+               DedupeCounts& duplicates, CommitListener& listener, outbox::LogSignal& log)
     : options_(std::move(options)),
       clock_(clock),
       metrics_(metrics),
       duplicates_(duplicates),
-      listeners_(std::move(listeners)),
+      listener_(listener),
+      log_(log),
       work_(executor) {
   options_.connect = writer_options(std::move(options_.connect));
 }
@@ -81,7 +82,7 @@ void Writer::follow_log(const Appended& log) {
     log::warning("writer", "the database was restored or promoted: the log goes on with later seqs",
                  {{"after", log.since.value}});
   }
-  if (!is_first) listeners_.restored();
+  if (!is_first) listener_.restored();
 }
 
 Task<void> Writer::start() {
@@ -124,8 +125,8 @@ std::vector<Incoming> Writer::next_batch() {
     if (queue_.size() * 2 <= options_.queue_events_high) room.swap(waiting_);
   }
   for (const auto& on_room : room) on_room();
-  listeners_.busy(batch.size() * kBusyShare >= options_.batch.events_max ||
-                  rows_of(batch) * kBusyShare >= options_.batch.rows_max);
+  log_.set_busy(batch.size() * kBusyShare >= options_.batch.events_max ||
+                rows_of(batch) * kBusyShare >= options_.batch.rows_max);
   return batch;
 }
 
@@ -203,7 +204,7 @@ Task<bool> Writer::mend(std::exception_ptr failure, const std::vector<Incoming>&
 void Writer::tell(std::vector<Incoming>& batch, StoredBatch stored) {
   metrics_.lock_wait_seconds.observe(stored.log.lock_waited.count());
   follow_log(stored.log);
-  listeners_.gone(stored.log.gone);
+  listener_.lost_effect(stored.log.gone);
   std::vector<LiveEventPtr> live;
   live.reserve(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -215,7 +216,7 @@ void Writer::tell(std::vector<Incoming>& batch, StoredBatch stored) {
     }
     incoming.on_outcome(stored.outcomes[i]);
   }
-  listeners_.appended(stored.log, std::move(live));
+  listener_.appended(stored.log, std::move(live));
 }
 
 void Writer::fail(std::vector<Incoming>& batch) {
@@ -274,7 +275,7 @@ Task<void> Writer::keep_house_now() {
   follow_log(swept);
   metrics_.expired.add(swept.gone.size());
   if (swept.gone.size() == static_cast<std::size_t>(kSweepEventsMax)) sweep_at_ = {};
-  listeners_.appended(swept, {});
+  listener_.appended(swept, {});
 }
 
 }  // namespace todoke::relay

@@ -23,8 +23,10 @@
 
 #include "base/clock.hpp"
 #include "base/service.hpp"
+#include "outbox/log_signal.hpp"
 #include "pg/connection.hpp"
 #include "relay/batch_plan.hpp"
+#include "relay/commit_listener.hpp"
 #include "relay/dedupe_counts.hpp"
 #include "relay/incoming.hpp"
 #include "relay/metrics.hpp"
@@ -43,24 +45,9 @@ struct WriterOptions {
 
 class Writer final : public Service {
  public:
-  // Called on the writer's executor.
-  struct Listeners {
-    // What lost its effect by a commit, before any outcome of it is told: who got an OK for a deletion must
-    // not find its target known.
-    std::function<void(const std::vector<Gone>& gone)> gone;
-    // What a commit of this writer has done, in the order of the log.
-    std::function<void(const Appended& log, std::vector<LiveEventPtr> stored)> appended;
-    // Whether events come faster than they are committed.
-    std::function<void(bool)> busy;
-    // The last seq of the log that anybody here has seen. Whatever is restored, the log goes on beyond it.
-    std::function<nostr::Seq()> seen;
-    // The database was restored or promoted; cached content may be stale. Called before anything that was
-    // appended since is told.
-    std::function<void()> restored;
-  };
-
+  // `log` is told whether events come faster than they are committed.
   Writer(const Executor& executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
-         DedupeCounts& duplicates, Listeners listeners);
+         DedupeCounts& duplicates, CommitListener& listener, outbox::LogSignal& log);
   ~Writer() override;
 
   // Thread-safe. False: the event is taken, but the caller should stop reading until `on_room` is called
@@ -78,7 +65,7 @@ class Writer final : public Service {
 
  private:
   Task<void> connect();
-  [[nodiscard]] nostr::Seq seen() const { return std::max(head_, listeners_.seen()); }
+  [[nodiscard]] nostr::Seq seen() const { return std::max(head_, listener_.head()); }
   // Every time the log was locked.
   void follow_log(const Appended& log);
   void fail_overdue();
@@ -96,7 +83,8 @@ class Writer final : public Service {
   const Clock& clock_;
   RelayMetrics& metrics_;
   DedupeCounts& duplicates_;
-  Listeners listeners_;
+  CommitListener& listener_;
+  outbox::LogSignal& log_;
   std::atomic<bool> started_ = false;
   Signal work_;
   bool stop_asked_ = false;

@@ -81,7 +81,7 @@ class HubRig {
         supervisor_(loop_.executor(), clock_, board_, registry_) {
     options.connect = connect_options(database);
     hub_ = std::make_shared<relay::Hub>(loop_.executor(), reads_.executor(), std::move(options), reader_,
-                                        *listener_, *topics_, known_, log_, clock_, metrics_);
+                                        *listener_, *topics_, log_, clock_, metrics_);
     topics_->on_change([this] { hub_->topics_changed(); });
     supervisor_.add(listener_);
     supervisor_.add(topics_);
@@ -106,10 +106,9 @@ class HubRig {
   // As the writer of this relay does after a commit.
   void append(Event event) {
     loop_.call([&] {
-      const auto before = hub_->head();
       relay::Appended log;
-      log.head_before = before;
-      log.head = nostr::Seq{before.value + 1};
+      log.head_before = std::max(appended_, hub_->head());
+      log.head = appended_ = nostr::Seq{log.head_before.value + 1};
       relay::LiveEvent live{std::make_shared<const Event>(std::move(event)), log.head, {}, false, {}};
       hub_->appended(log, {std::make_shared<const relay::LiveEvent>(std::move(live))});
     });
@@ -139,11 +138,11 @@ class HubRig {
   Loop reads_;
   pg::Pool pool_;
   std::shared_ptr<pg::Listener> listener_;
-  relay::KnownIds known_;
   relay::RelayMetrics metrics_;
   std::shared_ptr<relay::TopicBook> topics_;
   relay::Reader reader_;
   std::shared_ptr<relay::Hub> hub_;
+  nostr::Seq appended_;
   Supervisor supervisor_;
 };
 

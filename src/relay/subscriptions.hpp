@@ -1,0 +1,118 @@
+// Who is connected, what each connection has open, and the stored events for it.
+//
+// A subscription is registered for live delivery first (fan_out.hpp) and then reads its stored events
+// together with the log's head. Reads stand in line (query_line.hpp), COUNTs in a line of their own. A REQ
+// that memory answers (recent_cache.hpp) needs no place in line and is not held up by reads of the same
+// connection.
+//
+// Bounded: subscriptions of a connection and their memory, that of the process, reads and counts under way,
+// counts of a connection that wait, the time of a REQ or COUNT (`query_timeout`), windows of recent events
+// that are being filled.
+//
+// Lives on the hub's executor; the reader alone runs elsewhere, and is given nothing there that changes
+// meanwhile.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/hash_table.hpp"
+#include "relay/fan_out.hpp"
+#include "relay/hub_options.hpp"
+#include "relay/log_follower.hpp"
+#include "relay/metrics.hpp"
+#include "relay/reader.hpp"
+#include "relay/recent_cache.hpp"
+#include "relay/subscription.hpp"
+#include "relay/topic_book.hpp"
+
+namespace todoke::relay {
+
+class Subscriptions {
+ public:
+  // Of the hub's other parts: where the log stands, and what memory holds of it.
+  Subscriptions(Executor executor, Executor read_executor, const HubOptions& options, Reader& reader,
+                TopicBook& topics, const LogFollower& log, RecentCache& cache, const Clock& clock,
+                RelayMetrics& metrics);
+  ~Subscriptions();
+  Subscriptions(const Subscriptions&) = delete;
+  Subscriptions& operator=(const Subscriptions&) = delete;
+
+  void open(const SubscriberPtr& subscriber, nostr::ReqMessage request);
+  void count(const SubscriberPtr& subscriber, nostr::CountMessage request);
+  void close(const Subscriber& subscriber, const std::string& sub);
+  void authenticated(const SubscriberPtr& subscriber) { peer_of(subscriber).viewer.authenticated = true; }
+  void page_done(const Subscriber& subscriber);
+  void leave(const Subscriber& subscriber);
+  // Closes what names a topic that is disabled now.
+  void topics_changed();
+  // From anywhere. Subscriptions that are open stay, and reads under way have the time that they had.
+  void set_limits(std::size_t subscriptions_max, std::chrono::milliseconds query_timeout) {
+    subscriptions_max_ = subscriptions_max;
+    query_timeout_ = query_timeout;
+  }
+
+  [[nodiscard]] FanOut& live() { return live_; }
+  // Waits until no read is under way. They end by themselves, by their deadlines.
+  Task<void> wait_for_reads();
+
+ private:
+  Peer& peer_of(const SubscriberPtr& subscriber);
+  Peer* find_peer(const Subscriber& subscriber);
+  [[nodiscard]] std::optional<nostr::Reason> refusal_of(const Peer& peer,
+                                                        std::span<const nostr::Filter> filters,
+                                                        std::size_t bytes) const;
+  [[nodiscard]] bool names_disabled_topic(std::span<const nostr::Filter> filters) const;
+  void hold(Peer& peer, std::size_t bytes);
+  void release(Peer& peer, std::size_t bytes);
+  void remove(Peer& peer, const std::string& sub);
+  void close_for(Peer& peer, const std::string& sub, nostr::Reason reason);
+  // A REQ or COUNT that is not let in.
+  void refuse_new(Peer& peer, const std::string& sub, nostr::Reason reason);
+  // Every REQ or COUNT that is answered with stored events or a number is counted here, …
+  void count_answered(SteadyTime opened_at);
+  // … and every one that was let in and can't be answered ends here. `peer` is null when nobody waits for it.
+  void fail_query(Peer* peer, const std::string& sub, SteadyTime opened_at, nostr::Reason reason);
+  void fail_as_too_slow(Subscription& subscription);
+
+  // Stored events (subscriptions_read.cpp).
+  ReadLine::Hooks read_hooks();
+  CountLine::Hooks count_hooks();
+  void answer_with_nothing(Subscription& subscription);
+  bool answer_from_memory(Subscription& subscription);
+  void fill_windows(const Subscription& subscription);
+  Task<void> fill_window(std::string topic, std::uint64_t number);
+  Task<void> read_stored(SubscriptionPtr subscription, Viewer viewer, Deadline deadline);
+  Task<void> read_count(CountPtr count, Viewer viewer, Deadline deadline);
+  void finish_read(Subscription& subscription, ReadResult result);
+  void finish_count(Peer& peer, const Count& count, std::uint64_t found);
+  void run_task(Task<void> task);
+
+  Executor executor_;
+  Executor read_executor_;
+  const HubOptions& options_;
+  std::atomic<std::size_t> subscriptions_max_{options_.subscriptions_max};
+  std::atomic<std::chrono::milliseconds> query_timeout_{options_.query_timeout};
+  Reader& reader_;
+  TopicBook& topics_;
+  const LogFollower& log_;
+  RecentCache& cache_;
+  const Clock& clock_;
+  RelayMetrics& metrics_;
+  FanOut live_;
+  HashMap<const Subscriber*, std::unique_ptr<Peer>> peers_;
+  std::size_t filter_bytes_ = 0;
+  ReadLine reads_;
+  CountLine counts_;
+  std::size_t fills_ = 0;  // under way
+  std::size_t tasks_ = 0;
+  Signal idle_;
+};
+
+}  // namespace todoke::relay
