@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "orders/brokers/http/answer.hpp"
-#include "orders/core/exec_result_json.hpp"
+#include "orders/core/exec_result.hpp"
 #include "orders/core/order.hpp"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "orders/core/canonical.hpp"
-#include "orders/core/order_parse.hpp"
+#include "orders/core/order.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "orders/brokers/fix/engine/lenient.hpp"
 #include "orders/brokers/fix/report.hpp"
 #include "orders/brokers/fix/store.hpp"
-#include "orders/core/exec_result_json.hpp"
+#include "orders/core/exec_result.hpp"
 
 namespace {
 

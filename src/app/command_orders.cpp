@@ -14,8 +14,8 @@
 #include "app/connection_in_use.hpp"
 #include "app/orders_reconcile.hpp"
 #include "orders/admin/admin.hpp"
-#include "orders/core/exec_result_json.hpp"
-#include "orders/core/order_parse.hpp"
+#include "orders/core/exec_result.hpp"
+#include "orders/core/order.hpp"
 #include "orders/core/timestamp.hpp"
 #include "orders/worker/config.hpp"
 

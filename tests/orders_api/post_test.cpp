@@ -7,7 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "orders/core/canonical.hpp"
-#include "orders/core/order_parse.hpp"
+#include "orders/core/order.hpp"
 #include "orders_api/rig.hpp"
 
 namespace todoke::test {

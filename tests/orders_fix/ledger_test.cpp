@@ -1,7 +1,7 @@
 // Reports that come when nobody waits for them.
 #include <fmt/format.h>
 
-#include "orders/core/exec_result_json.hpp"
+#include "orders/core/exec_result.hpp"
 #include "rig.hpp"
 
 namespace todoke::test {

@@ -6,10 +6,8 @@
 
 #include "base/json_writer.hpp"
 #include "orders/admin/admin_sql.hpp"
-#include "orders/core/exec_result_json.hpp"
-#include "orders/core/fills.hpp"
-#include "orders/core/order_parse.hpp"
-#include "orders/core/reasons.hpp"
+#include "orders/core/exec_result.hpp"
+#include "orders/core/order.hpp"
 #include "pg/transaction.hpp"
 
 namespace todoke::orders {

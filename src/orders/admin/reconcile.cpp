@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "orders/admin/reconcile_sql.hpp"
-#include "orders/core/order_parse.hpp"
+#include "orders/core/order.hpp"
 
 namespace todoke::orders {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "orders/core/exec_result_json.hpp"
-#include "orders/core/order_parse.hpp"
+#include "orders/core/exec_result.hpp"
+#include "orders/core/order.hpp"
 
 namespace todoke::orders {
 namespace {

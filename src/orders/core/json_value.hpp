@@ -7,10 +7,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
+
+#include "orders/core/decimal.hpp"
 
 namespace todoke::orders {
 
@@ -55,5 +59,33 @@ inline constexpr unsigned kJsonDepthMax = 8;
 inline constexpr std::size_t kJsonMembersMax = 64;
 
 Checked<JsonValue> read_json(std::string_view text);
+
+// Takes fields out of a JSON object and keeps the first offence. What is read after one is of no matter, so
+// that a caller reads all fields and asks once.
+class JsonFields {
+ public:
+  // `path` is where the object stands in its document; empty: it is the document.
+  JsonFields(const JsonValue& object, std::string_view path) : object_(object), path_(path) {}
+
+  void refuse_unknown(std::span<const std::string_view> known);
+  void require(std::string_view name);
+
+  // Each gives nothing for a member that is absent, null, or something else (an offence). Text is in NFC.
+  std::optional<std::string> text(std::string_view name, std::size_t characters_max);
+  std::optional<Decimal> number(std::string_view name);
+  const JsonValue* of_kind(std::string_view name, JsonValue::Kind kind);
+
+  void offend(std::string_view name, std::string_view message);
+  void offend(BadField offence);
+  std::optional<BadField>& offence() { return offence_; }
+
+ private:
+  const JsonValue& object_;
+  std::string path_;
+  std::optional<BadField> offence_;
+};
+
+// "must be a number" and the like.
+std::string_view must_be(JsonValue::Kind kind);
 
 }  // namespace todoke::orders

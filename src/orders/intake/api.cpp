@@ -8,13 +8,13 @@
 #include "net/config.hpp"
 #include "net/rate_limit.hpp"
 #include "orders/core/canonical.hpp"
-#include "orders/core/order_parse.hpp"
+#include "orders/core/order.hpp"
 #include "orders/intake/api_answers.hpp"
 #include "orders/intake/clients.hpp"
 #include "orders/intake/config.hpp"
 #include "orders/intake/doubt_gate.hpp"
 #include "orders/intake/intake.hpp"
-#include "orders/intake/order_watch.hpp"
+#include "orders/intake/order_state.hpp"
 #include "pg/error.hpp"
 
 namespace todoke::orders {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "orders/core/order_parse.hpp"
+#include "orders/core/order.hpp"
 
 namespace todoke::orders {
 namespace {

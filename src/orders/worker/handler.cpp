@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "orders/core/exec_result_json.hpp"
-#include "orders/core/order_parse.hpp"
-#include "orders/core/reasons.hpp"
+#include "orders/core/exec_result.hpp"
+#include "orders/core/order.hpp"
 #include "orders/core/timestamp.hpp"
 
 namespace todoke::orders {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "orders/core/broker_book.hpp"
+#include "orders/core/adapter.hpp"
 #include "pg/connection.hpp"
 
 namespace todoke::orders {

@@ -7,8 +7,8 @@
 #include "orders/brokers/fix/fix_sql.hpp"
 #include "orders/brokers/fix/store.hpp"
 #include "orders/core/canonical.hpp"
-#include "orders/core/exec_result_json.hpp"
-#include "orders/core/order_parse.hpp"
+#include "orders/core/exec_result.hpp"
+#include "orders/core/order.hpp"
 #include "pg/error.hpp"
 #include "pg/transaction.hpp"
 

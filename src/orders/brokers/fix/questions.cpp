@@ -8,7 +8,7 @@
 
 #include "base/log.hpp"
 #include "orders/brokers/fix/questions_sql.hpp"
-#include "orders/core/order_parse.hpp"
+#include "orders/core/order.hpp"
 
 namespace todoke::orders {
 namespace {

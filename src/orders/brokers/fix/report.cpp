@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "orders/core/fills.hpp"
+#include "orders/core/exec_result.hpp"
 #include "orders/core/timestamp.hpp"
 
 namespace todoke::orders {

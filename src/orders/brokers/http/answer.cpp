@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "orders/core/fills.hpp"
+#include "orders/core/exec_result.hpp"
 #include "orders/core/json_value.hpp"
 #include "orders/core/text.hpp"
 #include "orders/core/timestamp.hpp"

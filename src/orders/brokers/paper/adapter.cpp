@@ -8,7 +8,7 @@
 
 #include "orders/brokers/paper/config.hpp"
 #include "orders/brokers/paper/paper_sql.hpp"
-#include "orders/core/fills.hpp"
+#include "orders/core/exec_result.hpp"
 #include "pg/error.hpp"
 
 namespace todoke::orders {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "orders/core/adapter.hpp"
-#include "orders/core/fills.hpp"
+#include "orders/core/exec_result.hpp"
 
 namespace todoke::orders {
 

@@ -1,4 +1,4 @@
-#include "orders/intake/order_watch.hpp"
+#include "orders/intake/order_state.hpp"
 
 #include <gtest/gtest.h>
 

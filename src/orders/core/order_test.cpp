@@ -1,4 +1,4 @@
-#include "orders/core/order_parse.hpp"
+#include "orders/core/order.hpp"
 
 #include <map>
 

@@ -1,4 +1,4 @@
-#include "orders/core/exec_result_json.hpp"
+#include "orders/core/exec_result.hpp"
 
 #include <chrono>
 

@@ -1,11 +1,12 @@
-#include "orders/core/exec_result_json.hpp"
+#include "orders/core/exec_result.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
 #include "base/json_writer.hpp"
 #include "orders/core/canonical.hpp"
-#include "orders/core/json_fields.hpp"
+#include "orders/core/json_value.hpp"
 #include "orders/core/text.hpp"
 #include "orders/core/timestamp.hpp"
 
@@ -211,6 +212,62 @@ std::string canonical_json(const ExecResult& result) {
 
 std::string result_digest(const ExecResult& result) {
   return sha256_digest(canonical_json(result));
+}
+
+void sum_fills(ExecResult& result, const Order& order) {
+  result.executed_qty = {};
+  result.cost = {};
+  result.avg_price.reset();
+  result.slippage.reset();
+  for (const auto& fill : result.fills) {
+    result.executed_qty += fill.qty;
+    result.cost += fill.px * fill.qty;
+  }
+  result.cost = result.cost.rounded();
+  if (result.executed_qty.is_zero()) {
+    if (order.time_in_force != TimeInForce::gtc) result.warnings.emplace_back(warning::kUnfilled);
+    return;
+  }
+  result.avg_price = result.cost.divided_by(result.executed_qty);
+  if (!order.price) return;
+  result.slippage =
+      order.side == Side::buy ? *result.avg_price - *order.price : *order.price - *result.avg_price;
+}
+
+int http_status_of(std::string_view reason_code) {
+  struct Mapped {
+    std::string_view code;
+    int status;
+  };
+  static constexpr std::array kMapped{
+      Mapped{"", 200},
+      Mapped{reason::kBrokerTimeout, 504},
+      Mapped{reason::kBrokerDown, 503},
+      Mapped{reason::kBrokerRejected, 409},
+      Mapped{reason::kIdempotencyConflict, 409},
+      Mapped{reason::kAbortedByOperator, 409},
+      Mapped{reason::kOrderExpired, 410},
+      Mapped{reason::kValidationError, 422},
+      Mapped{reason::kLeaseExpired, 504},
+  };
+  const auto* const found =
+      std::find_if(kMapped.begin(), kMapped.end(), [&](const Mapped& m) { return m.code == reason_code; });
+  return found == kMapped.end() ? 500 : found->status;
+}
+
+bool is_known_reason(std::string_view reason_code) {
+  static constexpr std::array kKnown{reason::kBrokerTimeout,  reason::kBrokerDown,
+                                     reason::kBrokerRejected, reason::kValidationError,
+                                     reason::kInternalError,  reason::kOrderExpired};
+  return std::find(kKnown.begin(), kKnown.end(), reason_code) != kKnown.end();
+}
+
+bool is_unreachable(std::string_view reason_code) {
+  return reason_code == reason::kBrokerTimeout || reason_code == reason::kBrokerDown;
+}
+
+bool is_transient(std::string_view reason_code) {
+  return is_unreachable(reason_code) || reason_code == reason::kInternalError;
 }
 
 }  // namespace todoke::orders
