@@ -30,6 +30,7 @@ CREATE TABLE orders.outbox_orders (
   next_run_at timestamptz,
   claim_no bigint NOT NULL DEFAULT 0,
   in_doubt boolean NOT NULL DEFAULT false,
+  key_was_taken boolean NOT NULL DEFAULT false,
   adapter text COLLATE "C",
   instrument text COLLATE "C" GENERATED ALWAYS AS (order_request_json ->> 'instrument') STORED,
   trace_id text
@@ -43,6 +44,8 @@ COMMENT ON COLUMN orders.outbox_orders.expires_at IS
   'Of the worker protocol, for those who enqueue by hand. Nothing reads it: how long a finished row stays follows from its status and updated_at. It goes to the archive with the row.';
 COMMENT ON COLUMN orders.outbox_orders.claim_no IS
   'Counts claims and never goes back: together with locked_by the token that a worker must show to settle.';
+COMMENT ON COLUMN orders.outbox_orders.key_was_taken IS
+  'The broker said that it had an order of this key when no try of ours can have reached it. From then on the same word is no sign that it has ours. Never goes back, also not by a requeue.';
 COMMENT ON COLUMN orders.outbox_orders.in_doubt IS
   'The broker may have this order although nobody knows: it is looked up before it is sent again.';
 COMMENT ON COLUMN orders.outbox_orders.adapter IS

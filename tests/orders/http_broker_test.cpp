@@ -206,6 +206,40 @@ TEST_F(HttpBrokerTest, ADuplicateThatNobodyCanLookUpEndsInDoubtAndNeitherAsSucce
   EXPECT_EQ(broker.executions("taken-key"), 1);
 }
 
+TEST_F(HttpBrokerTest, AKeyThatWasTakenBeforeUsIsNoSuccessAfterARequeue) {
+  broker.execute("taken-key");
+  const auto running = worker(false, {"OUTBOX_MAX_ATTEMPTS=2"});
+  accept("taken-key");
+  await_status("taken-key", "aborted");
+  const auto requeued = todoke_on(test_database, {"orders", "requeue", "taken-key"});
+  EXPECT_EQ(requeued.code, 0) << requeued.err;
+  await("SELECT concat_ws(',', status, claim_no) FROM orders.outbox_orders", "aborted,4");
+  EXPECT_EQ(of("taken-key", "concat_ws(',', last_error_code, in_doubt)"), "INTERNAL_ERROR,t");
+  EXPECT_EQ(ledger("taken-key", "response_payload_json ->> 'warnings'"), R"(["IN_DOUBT"])");
+}
+
+TEST_F(HttpBrokerTest, AKeyThatWasTakenBeforeUsIsNoSuccessAfterATryInDoubt) {
+  broker.execute("taken-key");
+  broker.next({Mood::good, Mood::unavailable});
+  const auto running = worker(false, {"OUTBOX_MAX_ATTEMPTS=3"});
+  accept("taken-key");
+  await_status("taken-key", "aborted");
+  EXPECT_EQ(journal(), "INTERNAL_ERROR,BROKER_DOWN,INTERNAL_ERROR");
+  EXPECT_EQ(of("taken-key", "concat_ws(',', last_error_code, in_doubt)"), "INTERNAL_ERROR,t");
+}
+
+TEST_F(HttpBrokerTest, ATryThatWasInDoubtBeforeARequeueIsStillOursAfterIt) {
+  broker.next({Mood::silent});
+  const auto running = worker(false, {"OUTBOX_MAX_ATTEMPTS=1"});
+  accept("ours-key");
+  await_status("ours-key", "aborted");
+  const auto requeued = todoke_on(test_database, {"orders", "requeue", "ours-key"});
+  EXPECT_EQ(requeued.code, 0) << requeued.err;
+  await_status("ours-key", "succeeded");
+  EXPECT_EQ(ledger("ours-key", "response_payload_json ->> 'warnings'"), R"(["WORKING"])");
+  EXPECT_EQ(broker.executions("ours-key"), 1);
+}
+
 TEST_F(HttpBrokerTest, AnOrderBehindA503IsInDoubtAndLookedUp) {
   broker.next({Mood::unavailable});
   const auto running = worker();

@@ -17,9 +17,6 @@ using queue::RowStatus;
 using queue::Step;
 using Ended = queue::Handler::Ended;
 
-constexpr std::string_view kNotSentFromHere =
-    "the broker says that it has an order of this key already, and none was sent from here";
-
 }  // namespace
 
 std::chrono::milliseconds MaxAge::of(TimeInForce time_in_force) const {
@@ -202,22 +199,23 @@ Task<Ended> OrderHandler::send(OrderJob& job, Span& span) {
 }
 
 Task<Ended> OrderHandler::end_duplicate(OrderJob& job, SendOutcome outcome) {
-  // An order of which no try of ours can have got there: what we believe may be wrong (a proxy repeats
-  // requests), or the key is taken by something else. Only a look-up tells, and the tries that ended here
+  // Of an order of which no try of ours can have got there what we believe may be wrong (a proxy repeats
+  // requests), or the key is taken by something else. Only a look-up tells; later tries, in doubt or not,
   // don't.
-  const bool may_be_ours = job.row.in_doubt && job.last_error_msg != kNotSentFromHere;
+  if (!job.row.in_doubt) job.key_was_taken = true;
   if (adapter_.can_find()) {
     if (auto found = co_await look_up(job)) co_return *found;
   }
-  if (may_be_ours) {
+  if (!job.key_was_taken) {
     outcome.result.status = ExecStatus::ok;
     outcome.result.reason_code.clear();
     outcome.result.warnings.emplace_back(warning::kWorking);
     co_return take(job, std::move(outcome));
   }
   job.tried->outcome = reason::kInternalError;
-  auto ended = fail(job, reason::kInternalError, std::string(kNotSentFromHere),
-                    Outcome{.kind = Outcome::Kind::transient, .in_doubt = true});
+  auto ended =
+      fail(job, reason::kInternalError, "the broker had an order of this key before one was sent from here",
+           Outcome{.kind = Outcome::Kind::transient, .in_doubt = true});
   ended.reach = Reach::reached;
   co_return ended;
 }

@@ -31,6 +31,8 @@ struct OrderJob : queue::Job {
   std::optional<std::string> trace_id;
   std::optional<std::string> last_error_code;
   std::optional<std::string> last_error_msg;
+  // The broker had an order of this key before a try of ours can have reached it; handle() may find that out.
+  bool key_was_taken = false;
   SystemTime created_at{};      // by the database
   SystemTime claimed_at{};      // by the database
   SteadyTime claimed_steady{};  // the same moment, or a little before, by our clock

@@ -81,6 +81,7 @@ queue::Jobs SqlPort::jobs_from(const pg::Result& rows, SteadyTime asked, bool la
     job->last_error_code = row.get<std::optional<std::string>>(9);
     job->last_error_msg = row.get<std::optional<std::string>>(10);
     job->claimed_at = row.get<SystemTime>(13);
+    job->key_was_taken = row.get<bool>(14);
     job->claimed_steady = asked;
     jobs.push_back(std::move(job));
   }

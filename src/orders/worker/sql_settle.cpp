@@ -180,6 +180,7 @@ Task<pg::Result> SqlPort::run_settle(const Held& jobs) {
   Column<std::string> payloads;
   std::vector<bool> missing;
   std::vector<std::string_view> hashes;
+  std::vector<bool> key_was_taken;
   JournalColumns journal;
   for (const auto* job : jobs) {
     const auto& verdict = job->verdict;
@@ -198,6 +199,7 @@ Task<pg::Result> SqlPort::run_settle(const Held& jobs) {
     payloads.push_back(text_or_null(job->payload));
     missing.push_back(job->row.ledger == LedgerState::missing);
     hashes.push_back(job->key_hash);
+    key_was_taken.push_back(job->key_was_taken);
     journal.add(*job);
   }
   const auto until = deadline();
@@ -213,7 +215,7 @@ Task<pg::Result> SqlPort::run_settle(const Held& jobs) {
   params.add(messages).add(delays).add(in_doubt).add(ledger).add(http).add(digests).add(payloads).add(
       missing);
   params.add(hashes).add(journal.broker_ids).add(journal.began).add(journal.ended).add(journal.outcomes);
-  params.add(journal.refs).add(journal.notes);
+  params.add(journal.refs).add(journal.notes).add(key_was_taken);
   co_return co_await connection->query(sql::kSettle, std::move(params), until);
 }
 

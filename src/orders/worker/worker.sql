@@ -72,7 +72,8 @@ claimed AS (
   SET status = 'sending', locked_by = $2, locked_at = now(), updated_at = now(), claim_no = o.claim_no + 1
   FROM taken t WHERE o.id = t.id
   RETURNING t.due, t.ledger_status, t.ledger_digest, t.was_requeued, o.id, o.claim_no, o.attempts, o.in_doubt,
-    o.idempotency_key, o.request_digest, o.order_request_json, o.created_at, o.trace_id, o.last_error_code, o.last_error_msg),
+    o.idempotency_key, o.request_digest, o.order_request_json, o.created_at, o.trace_id, o.last_error_code, o.last_error_msg,
+    o.key_was_taken),
 reopened AS (
   UPDATE orders.idempo_ledger l SET status = 'accepted', result_digest = NULL, http_status = NULL,
     response_payload_json = NULL, expires_at = NULL, last_seen_at = now()
@@ -83,7 +84,7 @@ audited AS (
     'the order was requeued'
   FROM claimed c WHERE c.was_requeued)
 SELECT c.id, c.claim_no, c.attempts, c.in_doubt, c.idempotency_key, c.request_digest, c.order_request_json, c.created_at,
-  c.trace_id, c.last_error_code, c.last_error_msg, c.ledger_status, c.ledger_digest, now() AS claimed_at
+  c.trace_id, c.last_error_code, c.last_error_msg, c.ledger_status, c.ledger_digest, now() AS claimed_at, c.key_was_taken
 FROM claimed c ORDER BY c.due, c.id;
 
 -- Rows whose lease of $3 seconds has lapsed: a failed try ($4: the budget), in doubt, and written down for the worker that
@@ -106,7 +107,7 @@ taken AS (
     last_error_msg = 'the worker vanished'
   FROM picked p WHERE o.id = p.id
   RETURNING o.id, o.claim_no, o.attempts, o.in_doubt, o.idempotency_key, o.request_digest, o.order_request_json,
-    o.created_at, o.trace_id, o.last_error_code, o.last_error_msg, p.locked_by AS old_worker, p.locked_at AS old_locked_at,
+    o.created_at, o.trace_id, o.last_error_code, o.last_error_msg, o.key_was_taken, p.locked_by AS old_worker, p.locked_at AS old_locked_at,
     p.claim_no AS old_claim_no),
 written AS (
   INSERT INTO orders.sends (outbox_id, key_hash, claim_no, adapter, began_at, ended_at, outcome, worker)
@@ -116,7 +117,7 @@ written AS (
   FROM taken t)
 SELECT t.id, t.claim_no, t.attempts, t.in_doubt, t.idempotency_key, t.request_digest, t.order_request_json, t.created_at,
   t.trace_id, t.last_error_code, t.last_error_msg, l.status AS ledger_status, l.request_digest AS ledger_digest,
-  now() AS claimed_at
+  now() AS claimed_at, t.key_was_taken
 FROM taken t LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = t.idempotency_key;
 
 -- name: still_held
@@ -141,12 +142,13 @@ RETURNING o.id, o.claim_no;
 WITH held AS MATERIALIZED (
   SELECT o.id, o.idempotency_key, o.request_digest, t.claim_no, t.status, t.counted, t.error_code, t.error_msg, t.delay_ms,
     t.in_doubt, t.ledger_status, t.http_status, t.result_digest, t.payload, t.ledger_missing, t.key_hash, t.broker_id,
-    t.began_at, t.ended_at, t.outcome, t.broker_ref, t.note
+    t.began_at, t.ended_at, t.outcome, t.broker_ref, t.note, t.key_was_taken
   FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::integer[], $7::text[], $8::text[], $9::bigint[], $10::boolean[],
               $11::text[], $12::integer[], $13::text[], $14::text[], $15::boolean[], $16::text[], $17::text[],
-              $18::timestamptz[], $19::timestamptz[], $20::text[], $21::text[], $22::text[])
+              $18::timestamptz[], $19::timestamptz[], $20::text[], $21::text[], $22::text[], $23::boolean[])
     AS t (id, claim_no, status, counted, error_code, error_msg, delay_ms, in_doubt, ledger_status, http_status,
-          result_digest, payload, ledger_missing, key_hash, broker_id, began_at, ended_at, outcome, broker_ref, note)
+          result_digest, payload, ledger_missing, key_hash, broker_id, began_at, ended_at, outcome, broker_ref, note,
+          key_was_taken)
   CROSS JOIN LATERAL (
     SELECT o.id, o.idempotency_key, o.request_digest FROM orders.outbox_orders o
     WHERE o.id = t.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = t.claim_no FOR UPDATE SKIP LOCKED) o),
@@ -157,7 +159,7 @@ written AS (
   FROM held h
   WHERE h.ledger_status IS NOT NULL AND NOT h.ledger_missing AND l.idempotency_key = h.idempotency_key
     AND l.status <> 'succeeded' AND l.request_digest = h.request_digest
-  RETURNING h.id, h.status, h.counted, h.error_code, h.error_msg, h.delay_ms, h.in_doubt),
+  RETURNING h.id, h.status, h.counted, h.error_code, h.error_msg, h.delay_ms, h.in_doubt, h.key_was_taken),
 created AS (
   INSERT INTO orders.idempo_ledger (idempotency_key, request_digest, status, http_status, result_digest,
     response_payload_json, expires_at)
@@ -167,17 +169,17 @@ created AS (
   ON CONFLICT (idempotency_key) DO NOTHING
   RETURNING idempotency_key),
 ready AS MATERIALIZED (
-  SELECT id, status, counted, error_code, error_msg, delay_ms, in_doubt FROM written
+  SELECT id, status, counted, error_code, error_msg, delay_ms, in_doubt, key_was_taken FROM written
   UNION ALL
-  SELECT h.id, h.status, h.counted, h.error_code, h.error_msg, h.delay_ms, h.in_doubt
+  SELECT h.id, h.status, h.counted, h.error_code, h.error_msg, h.delay_ms, h.in_doubt, h.key_was_taken
   FROM created c JOIN held h ON h.idempotency_key = c.idempotency_key
   UNION ALL
-  SELECT id, status, counted, error_code, error_msg, delay_ms, in_doubt FROM held WHERE ledger_status IS NULL),
+  SELECT id, status, counted, error_code, error_msg, delay_ms, in_doubt, key_was_taken FROM held WHERE ledger_status IS NULL),
 settled AS (
   UPDATE orders.outbox_orders o
   SET status = r.status, attempts = o.attempts + r.counted, last_error_code = r.error_code,
     last_error_msg = left(r.error_msg, 512), next_run_at = now() + r.delay_ms * interval '1 millisecond',
-    in_doubt = r.in_doubt, adapter = CASE WHEN r.in_doubt THEN $2 ELSE o.adapter END, locked_by = NULL, locked_at = NULL,
+    in_doubt = r.in_doubt, key_was_taken = o.key_was_taken OR r.key_was_taken, adapter = CASE WHEN r.in_doubt THEN $2 ELSE o.adapter END, locked_by = NULL, locked_at = NULL,
     updated_at = now()
   FROM ready r WHERE o.id = r.id
   RETURNING o.id, o.claim_no),
