@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
+#include "embedded/postgres.hpp"
 #include "pg/connection.hpp"
-#include "pg/embedded.hpp"
 #include "pg/migrations.hpp"
 
 namespace todoke::bench {
@@ -38,7 +38,7 @@ inline double seconds_since(std::chrono::steady_clock::time_point began) {
 }
 
 // A connection to the server's database, with the tables of migrations/.
-inline Task<std::unique_ptr<pg::Connection>> connect_migrated(const pg::EmbeddedPostgres& server) {
+inline Task<std::unique_ptr<pg::Connection>> connect_migrated(const embedded::Postgres& server) {
   pg::ConnectOptions options;
   options.url = server.connection_string();
   auto connection = co_await pg::Connection::connect(options, soon());
@@ -46,8 +46,7 @@ inline Task<std::unique_ptr<pg::Connection>> connect_migrated(const pg::Embedded
   co_return connection;
 }
 
-inline Task<void> start_and_measure(pg::EmbeddedPostgres& server,
-                                    Task<void> (*measure)(pg::EmbeddedPostgres&)) {
+inline Task<void> start_and_measure(embedded::Postgres& server, Task<void> (*measure)(embedded::Postgres&)) {
   co_await server.start();
   std::exception_ptr failure;
   try {
@@ -61,15 +60,15 @@ inline Task<void> start_and_measure(pg::EmbeddedPostgres& server,
 }
 
 // The exit code of the program.
-inline int run_on_embedded(Task<void> (*measure)(pg::EmbeddedPostgres&)) {
+inline int run_on_embedded(Task<void> (*measure)(embedded::Postgres&)) {
   log::configure(log::Level::error, log::Format::human);
   const auto folder = std::filesystem::temp_directory_path() / fmt::format("todoke-bench-{}", getpid());
   std::exception_ptr failure;
   {
     asio::io_context io;
-    pg::EmbeddedConfig config;
+    embedded::Options config;
     config.data_dir = folder.string();
-    pg::EmbeddedPostgres server(io.get_executor(), config);
+    embedded::Postgres server(io.get_executor(), config);
     asio::co_spawn(io, start_and_measure(server, measure),
                    [&](std::exception_ptr error) { failure = std::move(error); });
     io.run();

@@ -250,7 +250,7 @@ Task<void> measure_case(Node& node, pg::Connection& connection, Case one, std::i
   for (const auto& [what, text, topic] : searches) co_await time_search(node, what, text, topic);
 }
 
-Task<void> measure(pg::EmbeddedPostgres& server) {
+Task<void> measure(embedded::Postgres& server) {
   const auto executor = co_await asio::this_coro::executor;
   const auto connection = co_await connect_migrated(server);
   pg::ConnectOptions connect;

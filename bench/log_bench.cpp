@@ -167,7 +167,7 @@ Task<double> plain_pages(pg::Connection& connection, std::int64_t after) {
   co_return static_cast<double>(rows) / seconds_since(began);
 }
 
-Task<void> measure(pg::EmbeddedPostgres& server) {
+Task<void> measure(embedded::Postgres& server) {
   const auto executor = co_await asio::this_coro::executor;
   const auto url = server.connection_string();
   const auto connection = co_await connect_migrated(server);

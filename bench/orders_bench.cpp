@@ -292,7 +292,7 @@ double run_peer(const std::string& command) {
   }
 }
 
-Task<void> measure(pg::EmbeddedPostgres& server) {
+Task<void> measure(embedded::Postgres& server) {
   const auto executor = co_await asio::this_coro::executor;
   const auto url = server.connection_string();
   const auto connection = co_await connect_migrated(server);
@@ -312,7 +312,7 @@ Task<void> measure(pg::EmbeddedPostgres& server) {
       std::string make = fmt::format("CREATE DATABASE {}", database);
       co_await connection->execute_script(make, soon());
       const auto peer_url = fmt::format("postgresql://todoke@localhost/{}?host={}&port={}", database,
-                                        net::percent_encode(server.layout().sockets), pg::kEmbeddedPort);
+                                        net::percent_encode(server.layout().sockets), embedded::kPort);
       double rate = 0;
       co_await run_blocking([&] { rate = run_peer(fmt::format("{} '{}' {}", program, peer_url, kSettled)); });
       rates[name].push_back(rate);

@@ -54,7 +54,7 @@ struct Arrays {
   }
 };
 
-Task<void> measure(pg::EmbeddedPostgres& server) {
+Task<void> measure(embedded::Postgres& server) {
   pg::ConnectOptions options;
   options.url = server.connection_string();
   {

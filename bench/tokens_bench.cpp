@@ -190,7 +190,7 @@ Task<void> measure(pg::Connection& connection, std::string name, Store store, co
              stdout);
 }
 
-Task<void> measure_all(pg::EmbeddedPostgres& server) {
+Task<void> measure_all(embedded::Postgres& server) {
   pg::ConnectOptions options;
   options.url = server.connection_string();
   const auto connection = co_await pg::Connection::connect(options, soon());

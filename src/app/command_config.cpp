@@ -16,7 +16,7 @@
 #include "app/service_configs.hpp"
 #include "base/json_writer.hpp"
 #include "base/live_config.hpp"
-#include "pg/embedded_folder.hpp"
+#include "embedded/folder.hpp"
 
 namespace todoke::app {
 namespace {
@@ -94,7 +94,7 @@ Task<void> read_rows(pg::Connection& connection, LiveConfig& live) {
 
 // With the values of the database where there is one; says on stderr when it can't be asked.
 Config with_live_values(Config config) {
-  const auto cluster = pg::embedded_layout(data_folder(config), geteuid()).cluster;
+  const auto cluster = embedded::layout_of(data_folder(config), geteuid()).cluster;
   if (database_in_use(config).embedded && !std::filesystem::exists(cluster)) return config;
   LiveConfig live(config);
   try {

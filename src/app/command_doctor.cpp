@@ -18,16 +18,16 @@
 #include "app/statements_sql.hpp"
 #include "base/live_config.hpp"
 #include "base/log.hpp"
+#include "embedded/binaries.hpp"
+#include "embedded/cluster.hpp"
+#include "embedded/config.hpp"
+#include "embedded/tcp.hpp"
 #include "index/index_consumer.hpp"
 #include "net/client.hpp"
 #include "net/config.hpp"
 #include "orders/core/json_value.hpp"
 #include "outbox/admin.hpp"
 #include "pg/config.hpp"
-#include "pg/embedded_binaries.hpp"
-#include "pg/embedded_cluster.hpp"
-#include "pg/embedded_config.hpp"
-#include "pg/embedded_tcp.hpp"
 #include "pg/migrations.hpp"
 #include "relay/config.hpp"
 
@@ -99,15 +99,15 @@ void check_folder(Report& report, const std::filesystem::path& folder) {
 }
 
 void check_programs(Report& report, const Config& config, const std::filesystem::path& folder) {
-  const auto user = pg::embedded_user(config.get(pg::kEmbeddedUser));
+  const auto user = embedded::user_for(config.get(embedded::kUser));
   if (!user) {
     report.fail("postgres", user.error().message);
     return;
   }
   try {
-    const auto layout = pg::embedded_layout(folder, geteuid());
-    const auto chosen =
-        pg::choose_postgres(pg::installed_postgres(), pg::cluster_major(layout, *user), folder);
+    const auto layout = embedded::layout_of(folder, geteuid());
+    const auto chosen = embedded::choose_postgres(embedded::installed_postgres(),
+                                                  embedded::cluster_major(layout, *user), folder);
     if (chosen) {
       report.ok("postgres", fmt::format("version {} in {}", chosen->major, chosen->bin_dir));
     } else {
@@ -134,8 +134,8 @@ void check_file_limit(Report& report, const Config& config) {
 
 void check_log_access(Report& report, const Config& config, const std::filesystem::path& folder,
                       bool embedded) {
-  const auto& listen = config.get(pg::kLogListen);
-  const auto tcp = pg::embedded_tcp(pg::embedded_config(config, folder));
+  const auto& listen = config.get(embedded::kLogListen);
+  const auto tcp = embedded::tcp_of(embedded::options_from(config, folder));
   if (!tcp) {
     report.fail("log.listen", tcp.error().message);
     return;
@@ -150,7 +150,7 @@ void check_log_access(Report& report, const Config& config, const std::filesyste
   const bool tls = !(*tcp)->tls_cert.empty();
   const bool stays_here = host.starts_with("127.") || host == "::1" || host == "localhost";
   try {
-    if (tls) pg::read_tls_files(**tcp);
+    if (tls) embedded::read_tls_files(**tcp);
   } catch (const UserError& error) {
     report.fail("log.listen", error.what());
     return;
@@ -323,7 +323,7 @@ int run(const Arguments& arguments) {
   }
   check_folder(report, folder);
   check_file_limit(report, used);
-  if (database.embedded && config.get(pg::kEmbeddedBinDir).empty()) check_programs(report, config, folder);
+  if (database.embedded && config.get(embedded::kBinDir).empty()) check_programs(report, config, folder);
   check_log_access(report, used, folder, database.embedded);
   try {
     if (database.embedded && !embedded_is_running(config)) {

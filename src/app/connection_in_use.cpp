@@ -14,8 +14,8 @@
 #include "app/command.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
+#include "embedded/postgres.hpp"
 #include "pg/config.hpp"
-#include "pg/embedded.hpp"
 #include "pg/migrations.hpp"
 
 namespace todoke::app {
@@ -25,10 +25,10 @@ constexpr std::chrono::seconds kStatusMax(10);
 constexpr int kPingSeconds = 3;
 
 // Whether a process has the embedded database's socket. One that hangs has it, too.
-bool is_listening(const pg::EmbeddedLayout& layout) {
+bool is_listening(const embedded::Layout& layout) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const auto path = fmt::format("{}/.s.PGSQL.{}", layout.sockets, pg::kEmbeddedPort);
+  const auto path = fmt::format("{}/.s.PGSQL.{}", layout.sockets, embedded::kPort);
   if (path.size() >= sizeof(address.sun_path)) return false;
   path.copy(static_cast<char*>(address.sun_path), path.size());
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -61,8 +61,8 @@ Task<void> connect_and_work(DatabaseInUse database, std::chrono::milliseconds li
   connection->detach();
 }
 
-Task<void> start_and_work(pg::EmbeddedPostgres& server, DatabaseInUse database,
-                          std::chrono::milliseconds limit, std::function<Task<void>(pg::Connection&)> work) {
+Task<void> start_and_work(embedded::Postgres& server, DatabaseInUse database, std::chrono::milliseconds limit,
+                          std::function<Task<void>(pg::Connection&)> work) {
   co_await server.start();
   std::exception_ptr failure;
   try {
@@ -83,9 +83,8 @@ DatabaseInUse database_in_use(const Config& config) {
     return {false, url,
             fmt::format("configured (database.url from {})", config.setting("database.url").source)};
   const auto folder = data_folder(config);
-  const auto layout = pg::embedded_layout(folder, geteuid());
-  return {true, pg::embedded_connection_string(layout),
-          fmt::format("embedded Postgres in {}", layout.cluster)};
+  const auto layout = embedded::layout_of(folder, geteuid());
+  return {true, embedded::url_of(layout), fmt::format("embedded Postgres in {}", layout.cluster)};
 }
 
 bool embedded_is_running(const Config& config) {
@@ -93,7 +92,7 @@ bool embedded_is_running(const Config& config) {
   const auto database = database_in_use(config);
   const auto ping = PQping(fmt::format("{} connect_timeout={}", database.url, kPingSeconds).c_str());
   if (ping == PQPING_OK || ping == PQPING_REJECT) return true;
-  if (is_listening(pg::embedded_layout(data_folder(config), geteuid()))) {
+  if (is_listening(embedded::layout_of(data_folder(config), geteuid()))) {
     throw UserError(
         fmt::format("{} runs and gives no answer within {} s: it hangs, or the machine is overloaded",
                     database.shown, kPingSeconds));
@@ -110,7 +109,7 @@ void with_database(const Config& config, std::function<Task<void>(pg::Connection
     runtime.run(connect_and_work(database, limit, std::move(work)));
     return;
   }
-  pg::EmbeddedPostgres server(runtime.main(), pg::embedded_config(config, data_folder(config)));
+  embedded::Postgres server(runtime.main(), embedded::options_from(config, data_folder(config)));
   runtime.run(start_and_work(server, database, limit, std::move(work)));
 }
 

@@ -8,9 +8,9 @@
 
 #include "app/connection_in_use.hpp"
 #include "app/consumers_sql.hpp"
-#include "pg/embedded_config.hpp"
-#include "pg/embedded_folder.hpp"
-#include "pg/embedded_tcp.hpp"
+#include "embedded/config.hpp"
+#include "embedded/folder.hpp"
+#include "embedded/tcp.hpp"
 #include "pg/role_login.hpp"
 
 namespace todoke::app {
@@ -84,9 +84,9 @@ Task<Settings> embedded_settings(pg::Connection& connection, const Config& confi
   Settings settings{{"dbname", "todoke"}};
   if (listens.empty() && !advertised) {
     settings["host"] = pg::connection_settings(connection).at("host");
-    settings["port"] = std::to_string(pg::kEmbeddedPort);
+    settings["port"] = std::to_string(embedded::kPort);
     notes.emplace_back(
-        config.get(pg::kLogListen).empty()
+        config.get(embedded::kLogListen).empty()
             ? "this is the Unix socket, which only the user that runs todoke and root can open; start the "
               "node with log.listen = \"127.0.0.1:5433\" (or *:5433, with log.tls_cert and log.tls_key) for "
               "TCP, then ask again with --renew"
@@ -117,9 +117,9 @@ Task<Settings> embedded_settings(pg::Connection& connection, const Config& confi
 Task<ConsumerUrl> consumer_url(pg::Connection& connection, const Config& config, std::string role,
                                std::string password, Deadline deadline) {
   ConsumerUrl result;
-  std::optional<pg::TcpAddress> advertised;
-  if (const auto& text = config.get(pg::kLogAdvertise); !text.empty()) {
-    auto address = pg::tcp_address(text, pg::kLogAdvertise.spec.name);
+  std::optional<embedded::TcpAddress> advertised;
+  if (const auto& text = config.get(embedded::kLogAdvertise); !text.empty()) {
+    auto address = embedded::tcp_address(text, embedded::kLogAdvertise.spec.name);
     if (!address) throw UserError(address.error().message);
     advertised = *address;
   }

@@ -1,6 +1,7 @@
 #include "app/keys.hpp"
 
 #include "app/command.hpp"
+#include "embedded/config.hpp"
 #include "net/config.hpp"
 #include "orders/brokers/fix/config.hpp"
 #include "orders/brokers/http/config.hpp"
@@ -9,7 +10,6 @@
 #include "orders/worker/config.hpp"
 #include "outbox/config.hpp"
 #include "pg/config.hpp"
-#include "pg/embedded_config.hpp"
 #include "relay/config.hpp"
 
 namespace todoke::app {
@@ -24,7 +24,7 @@ const Schema& schema() {
     Schema s;
     s.add(keys::all());
     s.add(pg::config_keys());
-    s.add(pg::embedded_config_keys());
+    s.add(embedded::config_keys());
     s.add(net::config_keys(), net::check_config);
     s.add(outbox::config_keys(), outbox::check_config);
     s.add(relay::config_keys(), relay::check_config);

@@ -31,6 +31,7 @@
 #include "app/version.hpp"
 #include "base/live_config.hpp"
 #include "base/log.hpp"
+#include "embedded/postgres.hpp"
 #include "index/index_consumer.hpp"
 #include "index/search_port.hpp"
 #include "net/config.hpp"
@@ -41,7 +42,6 @@
 #include "outbox/monitor.hpp"
 #include "outbox/retention.hpp"
 #include "pg/config.hpp"
-#include "pg/embedded.hpp"
 #include "relay/config.hpp"
 
 namespace todoke::app {
@@ -76,9 +76,9 @@ void raise_file_limit(const Config& config) {
 // The data folder, private to whoever runs the node.
 void make_folder(const Config& config, const DatabaseInUse& database, const std::filesystem::path& folder) {
   if (database.embedded) {
-    const auto user = pg::embedded_user(config.get(pg::kEmbeddedUser));
+    const auto user = embedded::user_for(config.get(embedded::kUser));
     if (!user) throw UserError(user.error().message);
-    pg::make_data_folder(pg::embedded_layout(folder, geteuid()), *user);
+    embedded::make_data_folder(embedded::layout_of(folder, geteuid()), *user);
     return;
   }
   const auto mask = umask(077);
@@ -193,7 +193,7 @@ class Node {
     }
     if (database_.embedded) {
       postgres_ =
-          std::make_shared<pg::EmbeddedPostgres>(runtime_.main(), pg::embedded_config(config_, folder_));
+          std::make_shared<embedded::Postgres>(runtime_.main(), embedded::options_from(config_, folder_));
       supervisor_.add(postgres_);
     }
     supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pools_, board_));
@@ -334,8 +334,8 @@ class Node {
     read_config_again();
     for (const auto& reader : file_readers_) reader();
     if (!config_.get(net::keys::kTlsCert).empty()) tell_reloaded(net::keys::kTlsCert, public_->reload());
-    if (postgres_ && !config_.get(pg::kLogTlsCert).empty())
-      tell_reloaded(pg::kLogTlsCert, postgres_->reload_certificate());
+    if (postgres_ && !config_.get(embedded::kLogTlsCert).empty())
+      tell_reloaded(embedded::kLogTlsCert, postgres_->reload_certificate());
   }
 
   static void tell_reloaded(const Key<std::string>& key, const Expected<void>& reloaded) {
@@ -452,7 +452,7 @@ class Node {
   std::shared_ptr<net::Router> internal_router_ = std::make_shared<net::Router>();
   std::shared_ptr<net::HttpServer> internal_;
   std::shared_ptr<net::HttpServer> public_;
-  std::shared_ptr<pg::EmbeddedPostgres> postgres_;  // null: the database is a configured one
+  std::shared_ptr<embedded::Postgres> postgres_;  // null: the database is a configured one
   Supervisor supervisor_;
   LiveConfig live_;
   std::shared_ptr<ConfigService> config_service_ =

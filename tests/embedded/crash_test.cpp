@@ -11,12 +11,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "embedded/cluster.hpp"
+#include "embedded/fd.hpp"
+#include "embedded/leftovers.hpp"
 #include "node.hpp"
-#include "pg/embedded_cluster.hpp"
-#include "pg/embedded_leftovers.hpp"
-#include "pg/process_fd.hpp"
 
-namespace todoke::pg::tests {
+namespace todoke::embedded::tests {
 namespace {
 
 using testing::HasSubstr;
@@ -163,15 +163,10 @@ TEST(EmbeddedCrash, WhenTodokeIsKilledDuringInitdbTheNextOneBeginsAnew) {
 
 // Starts a program as the user of the cluster, as an earlier todoke would have.
 pid_t run_as_owner(const std::vector<std::string>& argv) {
-  const auto user = embedded_user("postgres");
+  const auto user = user_for("postgres");
   if (!user) throw std::runtime_error(user.error().message);
   const Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  ProcessSpec spec;
-  spec.argv = argv;
-  spec.environment = child_environment();
-  spec.identity = user->identity;
-  spec.output_fd = null.get();
-  return fork_and_exec(spec);
+  return spawn_program({.argv = argv, .identity = user->identity, .output_fd = null.get()});
 }
 
 void make_cluster_and_stop(const std::string& data_dir) {
@@ -217,4 +212,4 @@ TEST(EmbeddedCrash, LockFilesWhosePidBelongsToAnotherProgramDoNotStopTheStart) {
 }
 
 }  // namespace
-}  // namespace todoke::pg::tests
+}  // namespace todoke::embedded::tests

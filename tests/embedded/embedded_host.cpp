@@ -8,11 +8,11 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "base/error.hpp"
-#include "pg/embedded.hpp"
+#include "embedded/postgres.hpp"
 
 namespace {
 
-todoke::Task<void> serve(todoke::pg::EmbeddedPostgres& service) {
+todoke::Task<void> serve(todoke::embedded::Postgres& service) {
   co_await service.start();
   std::puts("ready");
   std::fflush(stdout);
@@ -24,9 +24,9 @@ todoke::Task<void> serve(todoke::pg::EmbeddedPostgres& service) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   boost::asio::io_context context;
-  todoke::pg::EmbeddedConfig config;
+  todoke::embedded::Options config;
   config.data_dir = argv[1];
-  todoke::pg::EmbeddedPostgres service(context.get_executor(), config);
+  todoke::embedded::Postgres service(context.get_executor(), config);
   boost::asio::signal_set signals(context, SIGTERM);
   signals.async_wait([&service](boost::system::error_code error, int) {
     if (!error) service.stop();

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <utility>
 
+#include "embedded/leftovers.hpp"
 #include "harness/sql_session.hpp"
-#include "pg/embedded_leftovers.hpp"
 
-namespace todoke::pg::tests {
+namespace todoke::embedded::tests {
 namespace {
 
 constexpr std::chrono::seconds kDeadline(90);
@@ -41,9 +41,9 @@ TempFolder::~TempFolder() {
   std::filesystem::remove_all(path_, error);
 }
 
-Node::Node(EmbeddedConfig config)
+Node::Node(Options config)
     : context_(lasting_context()),
-      service_(std::make_unique<EmbeddedPostgres>(context_.get_executor(), std::move(config))) {}
+      service_(std::make_unique<Postgres>(context_.get_executor(), std::move(config))) {}
 
 Node::~Node() {
   if (!running_) return;
@@ -119,4 +119,4 @@ void write_file(const std::string& path, const std::string& content) {
   if (!stream.flush()) throw std::runtime_error("can't write " + path);
 }
 
-}  // namespace todoke::pg::tests
+}  // namespace todoke::embedded::tests

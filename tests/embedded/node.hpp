@@ -9,10 +9,10 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "embedded/postgres.hpp"
 #include "harness/await.hpp"
-#include "pg/embedded.hpp"
 
-namespace todoke::pg::tests {
+namespace todoke::embedded::tests {
 
 using test::wait_until;
 
@@ -36,8 +36,8 @@ class TempFolder {
 // The service on a context that turns only while the test waits for it.
 class Node {
  public:
-  explicit Node(const std::string& data_dir) : Node(EmbeddedConfig{.data_dir = data_dir, .bin_dir = {}}) {}
-  explicit Node(EmbeddedConfig config);
+  explicit Node(const std::string& data_dir) : Node(Options{.data_dir = data_dir, .bin_dir = {}}) {}
+  explicit Node(Options config);
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -56,7 +56,7 @@ class Node {
   // Turns the context until `condition` holds.
   void until(const std::function<bool()>& condition);
   [[nodiscard]] bool running() const { return running_; }
-  EmbeddedPostgres& service() { return *service_; }
+  Postgres& service() { return *service_; }
 
   // The first row; empty when there is none. Throws what Postgres says.
   std::string sql(const std::string& statement);
@@ -65,7 +65,7 @@ class Node {
   void begin(Task<void> work);
 
   boost::asio::io_context& context_;
-  std::unique_ptr<EmbeddedPostgres> service_;
+  std::unique_ptr<Postgres> service_;
   bool running_ = false;
   std::exception_ptr error_;
 };
@@ -77,4 +77,4 @@ bool has_half_made(const std::string& data_dir);
 
 void write_file(const std::string& path, const std::string& content);
 
-}  // namespace todoke::pg::tests
+}  // namespace todoke::embedded::tests

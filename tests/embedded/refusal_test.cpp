@@ -8,14 +8,14 @@
 #include "base/error.hpp"
 #include "node.hpp"
 
-namespace todoke::pg::tests {
+namespace todoke::embedded::tests {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
 
 // What start() complains about; fails the test when it is no UserError.
-std::string complaint(EmbeddedConfig config) {
+std::string complaint(Options config) {
   Node node(std::move(config));
   try {
     node.start();
@@ -28,7 +28,7 @@ std::string complaint(EmbeddedConfig config) {
 }
 
 std::string complaint(const std::string& data_dir) {
-  return complaint(EmbeddedConfig{.data_dir = data_dir, .bin_dir = {}});
+  return complaint(Options{.data_dir = data_dir, .bin_dir = {}});
 }
 
 TEST(EmbeddedRefusal, AFolderInUseNamesThePidOfItsUser) {
@@ -74,7 +74,7 @@ TEST(EmbeddedRefusal, ADataFolderThatIsNotWritableIsNamed) {
 TEST(EmbeddedRefusal, ALinkInPlaceOfTheSocketFolderIsRefused) {
   const TempFolder folder;
   const auto data_dir = folder.path() + "/" + std::string(120, 'x');
-  const auto sockets = embedded_layout(data_dir, ::geteuid()).sockets;
+  const auto sockets = layout_of(data_dir, ::geteuid()).sockets;
   std::filesystem::create_directory_symlink(folder.path(), sockets);
   EXPECT_THAT(complaint(data_dir), HasSubstr(sockets));
   std::filesystem::remove(sockets);
@@ -82,7 +82,7 @@ TEST(EmbeddedRefusal, ALinkInPlaceOfTheSocketFolderIsRefused) {
 
 TEST(EmbeddedRefusal, AMissingUserIsNamedWithTheWayOut) {
   const TempFolder folder;
-  EmbeddedConfig config{.data_dir = folder.data_dir(), .user = "no-such-user", .bin_dir = {}};
+  Options config{.data_dir = folder.data_dir(), .user = "no-such-user", .bin_dir = {}};
   Node node(config);
   const auto valid = node.service().validate();
   ASSERT_EQ(valid.has_value(), ::geteuid() != 0) << "the key has no effect for anybody but root";
@@ -93,7 +93,7 @@ TEST(EmbeddedRefusal, AMissingUserIsNamedWithTheWayOut) {
 
 TEST(EmbeddedRefusal, RootIsNoUserForPostgres) {
   const TempFolder folder;
-  const EmbeddedConfig config{.data_dir = folder.data_dir(), .user = "root", .bin_dir = {}};
+  const Options config{.data_dir = folder.data_dir(), .user = "root", .bin_dir = {}};
   Node node(config);
   ASSERT_EQ(node.service().validate().has_value(), ::geteuid() != 0)
       << "only root starts Postgres as another user";
@@ -104,9 +104,9 @@ TEST(EmbeddedRefusal, RootIsNoUserForPostgres) {
 
 TEST(EmbeddedRefusal, AFolderWithoutProgramsIsNamed) {
   const TempFolder folder;
-  EXPECT_THAT(complaint(EmbeddedConfig{.data_dir = folder.data_dir(), .bin_dir = "/nonexistent/bin"}),
+  EXPECT_THAT(complaint(Options{.data_dir = folder.data_dir(), .bin_dir = "/nonexistent/bin"}),
               AllOf(HasSubstr("database.embedded_bin_dir"), HasSubstr("/nonexistent/bin")));
-  EXPECT_THAT(complaint(EmbeddedConfig{.data_dir = folder.data_dir(), .bin_dir = folder.path()}),
+  EXPECT_THAT(complaint(Options{.data_dir = folder.data_dir(), .bin_dir = folder.path()}),
               HasSubstr("database.embedded_bin_dir"));
 }
 
@@ -114,11 +114,11 @@ TEST(EmbeddedBinDir, TheFolderThatWasGivenIsUsed) {
   const auto installed = installed_postgres();
   ASSERT_FALSE(installed.empty());
   const TempFolder folder;
-  Node node(EmbeddedConfig{.data_dir = folder.data_dir(), .bin_dir = installed.back().bin_dir});
+  Node node(Options{.data_dir = folder.data_dir(), .bin_dir = installed.back().bin_dir});
   node.serve();
   EXPECT_EQ(node.sql("SELECT 1"), "1");
   node.stop_well();
 }
 
 }  // namespace
-}  // namespace todoke::pg::tests
+}  // namespace todoke::embedded::tests

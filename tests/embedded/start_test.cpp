@@ -12,10 +12,10 @@
 #include <gtest/gtest.h>
 
 #include "base/log.hpp"
+#include "embedded/leftovers.hpp"
 #include "node.hpp"
-#include "pg/embedded_leftovers.hpp"
 
-namespace todoke::pg::tests {
+namespace todoke::embedded::tests {
 namespace {
 
 using testing::HasSubstr;
@@ -204,4 +204,4 @@ TEST(EmbeddedStart, WhatPostgresLogsIsLogged) {
 }
 
 }  // namespace
-}  // namespace todoke::pg::tests
+}  // namespace todoke::embedded::tests

@@ -22,7 +22,7 @@ constexpr const char* kAdmin = "postgres";
 }  // namespace
 
 SoakServer::SoakServer()
-    : postgres_(std::make_shared<pg::EmbeddedPostgres>(loop_.executor(), config())),
+    : postgres_(std::make_shared<embedded::Postgres>(loop_.executor(), config())),
       supervisor_(loop_.executor(), clock_, board_, registry_) {
   // The server drops to a user of its own, who must get in.
   std::filesystem::permissions(folder_.path(), std::filesystem::perms(0711));
@@ -39,8 +39,8 @@ SoakServer::~SoakServer() {
   loop_.run(supervisor_.stop());
 }
 
-pg::EmbeddedConfig SoakServer::config() const {
-  pg::EmbeddedConfig made;
+embedded::Options SoakServer::config() const {
+  embedded::Options made;
   made.data_dir = folder_.path() / "data";
   return made;
 }

@@ -9,9 +9,9 @@
 #include "base/log.hpp"
 #include "base/metrics.hpp"
 #include "base/service.hpp"
+#include "embedded/postgres.hpp"
 #include "harness/todoke_process.hpp"
 #include "http/rig.hpp"
-#include "pg/embedded.hpp"
 
 namespace todoke::test {
 
@@ -30,7 +30,7 @@ class SoakServer {
   void kill_postmaster();
 
  private:
-  [[nodiscard]] pg::EmbeddedConfig config() const;
+  [[nodiscard]] embedded::Options config() const;
   static Task<void> migrate(std::string url);
 
   TempFolder folder_;
@@ -39,7 +39,7 @@ class SoakServer {
   HealthBoard board_;
   metrics::Registry registry_;
   net::test::Loop loop_;
-  std::shared_ptr<pg::EmbeddedPostgres> postgres_;
+  std::shared_ptr<embedded::Postgres> postgres_;
   Supervisor supervisor_;
 };
 

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "embedded/postgres.hpp"
 #include "harness/run_task.hpp"
-#include "pg/embedded.hpp"
 #include "pg/migrations.hpp"
 #include "soak.hpp"
 #include "support.hpp"
@@ -57,8 +57,8 @@ class Server {
     if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     return path;
   }
-  pg::EmbeddedConfig config() const {
-    pg::EmbeddedConfig made;
+  embedded::Options config() const {
+    embedded::Options made;
     made.data_dir = folder_ / "data";
     return made;
   }
@@ -68,8 +68,8 @@ class Server {
   HealthBoard board_;
   metrics::Registry registry_;
   net::test::Loop loop_;
-  std::shared_ptr<pg::EmbeddedPostgres> postgres_ =
-      std::make_shared<pg::EmbeddedPostgres>(loop_.executor(), config());
+  std::shared_ptr<embedded::Postgres> postgres_ =
+      std::make_shared<embedded::Postgres>(loop_.executor(), config());
   Supervisor supervisor_;
 };
 
