@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "base/bytes.hpp"
 #include "base/log.hpp"
 #include "outbox/failure.hpp"
@@ -120,20 +121,15 @@ void Runner::stop() {
 Task<void> Runner::run() {
   Backoff backoff(options_.retry_first, options_.retry_most);
   while (!stop_asked_) {
-    std::exception_ptr failure;
-    try {
-      co_await hold_and_follow();
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    const auto followed = co_await attempt(hold_and_follow());
     held_epoch_ = 0;
     if (std::exchange(went_on_, false)) backoff.reset();
-    if (failure) {
+    if (!followed) {
       log::warning("consumer", "interrupted, going on soon",
-                   {{"consumer", consumer_->name()}, {"error", describe(failure)}});
+                   {{"consumer", consumer_->name()}, {"error", describe(followed.error())}});
     }
     if (stop_asked_) break;
-    co_await rest(failure ? backoff.next() : options_.poll_every);
+    co_await rest(followed ? options_.poll_every : backoff.next());
   }
   subscription_ = {};
   local_ = {};
@@ -159,23 +155,32 @@ Task<void> Runner::hold_and_follow() {
             {{"consumer", consumer_->name()}, {"epoch", held->epoch}, {"seq", held->last.value}});
   held_epoch_ = held->epoch;
   lease_loop_.launch("lease", keep_lease(*held));
-  std::exception_ptr failure;
-  try {
-    while (!stop_asked_ && held_epoch_ == held->epoch) {
-      wake_.reset();
-      const auto next = co_await step(*held);
-      went_on_ = true;
-      if (next == Next::wait && !stop_asked_) co_await wake_.wait_for(options_.poll_every);
-    }
-  } catch (const Fenced&) {
-    // The next round reads the offset as it is now.
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  const auto followed = co_await attempt(follow(*held));
   held_epoch_ = 0;
   co_await lease_loop_.join();
-  if (failure) std::rethrow_exception(failure);
+  // One that was fenced reads the offset anew in the next round.
+  if (!followed && !is_fenced(followed.error())) std::rethrow_exception(followed.error());
   co_await give_back(*held);
+}
+
+Task<void> Runner::follow(Held& held) {
+  const auto epoch = held.epoch;
+  while (!stop_asked_ && held_epoch_ == epoch) {
+    wake_.reset();
+    const auto next = co_await step(held);
+    went_on_ = true;
+    if (next == Next::wait && !stop_asked_) co_await wake_.wait_for(options_.poll_every);
+  }
+}
+
+bool Runner::is_fenced(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Fenced&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 Task<std::optional<Runner::Held>> Runner::take_lease() {
@@ -208,22 +213,21 @@ Task<void> Runner::keep_lease(Held held) {
     }
     if (held_epoch_ != held.epoch || clock_.steady() < renew_at) continue;
     renew_at = clock_.steady() + options_.lease / 3;
-    std::exception_ptr failure;
-    try {
-      const auto deadline = Deadline::after(options_.lease / 3);
-      const auto lease = co_await pool_.acquire(deadline);
-      pg::Params params(consumer_->name(), held.epoch, seconds(options_.lease));
-      const auto rows = co_await lease->query(sql::kRenewLease, std::move(params), deadline);
-      if (rows.empty() && held_epoch_ == held.epoch) held_epoch_ = 0;
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    const auto renewed = co_await attempt(renew_lease(held));
     // The lease may lapse then, and the epoch keeps us from committing.
-    if (failure) {
+    if (!renewed) {
       log::warning("consumer", "the lease was not renewed",
-                   {{"consumer", consumer_->name()}, {"error", describe(failure)}});
+                   {{"consumer", consumer_->name()}, {"error", describe(renewed.error())}});
     }
   }
+}
+
+Task<void> Runner::renew_lease(Held held) {
+  const auto deadline = Deadline::after(options_.lease / 3);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(consumer_->name(), held.epoch, seconds(options_.lease));
+  const auto rows = co_await lease->query(sql::kRenewLease, std::move(params), deadline);
+  if (rows.empty() && held_epoch_ == held.epoch) held_epoch_ = 0;
 }
 
 void Runner::give_up_hanging() {
@@ -274,46 +278,36 @@ Task<Runner::Next> Runner::step(Held& held) {
   co_return Next::more;
 }
 
-// The whole batch first, then halves of what failed, down to the row that fails by itself.
 Task<void> Runner::apply(Held& held, std::vector<LogRow> rows) {
-  std::vector<std::span<const LogRow>> parts{rows};
-  Backoff backoff(options_.retry_first, options_.retry_most);
-  int tried = 0;
-  while (!parts.empty()) {
-    const auto part = parts.back();
-    std::exception_ptr failure;
-    const auto began = clock_.steady();
-    try {
-      co_await apply_once(held, part);
-    } catch (const Fenced&) {
-      throw;
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (!failure) {
-      adapt(clock_.steady() - began, part.size());
-      parts.pop_back();
-      backoff.reset();
-      tried = 0;
-      continue;
-    }
-    if (is_about_everything(failure) || stop_asked_) std::rethrow_exception(failure);
-    retries_.add();
-    if (part.size() > 1) {
-      const auto half = part.size() / 2;
-      parts.back() = part.subspan(half);
-      parts.push_back(part.first(half));
-      continue;
-    }
-    if (++tried < options_.tries_max) {
-      co_await sleep_for(backoff.next());
-      continue;
-    }
-    co_await bury(held, part.front(), failure_text(failure));
-    parts.pop_back();
-    backoff.reset();
-    tried = 0;
+  Tries tries{0, Backoff(options_.retry_first, options_.retry_most)};
+  co_await in_halves(
+      std::span<const LogRow>(rows),
+      [&](std::span<const LogRow> part) { return apply_timed(held, part, tries); },
+      [&](std::exception_ptr failure, std::span<const LogRow> part) {
+        return judge(held, std::move(failure), part, tries);
+      });
+}
+
+Task<void> Runner::apply_timed(Held& held, std::span<const LogRow> rows, Tries& tries) {
+  const auto began = clock_.steady();
+  co_await apply_once(held, rows);
+  adapt(clock_.steady() - began, rows.size());
+  tries.begin_anew();
+}
+
+// A row that keeps failing by itself is buried.
+Task<AfterFailure> Runner::judge(Held& held, std::exception_ptr failure, std::span<const LogRow> part,
+                                 Tries& tries) {
+  if (is_fenced(failure) || is_about_everything(failure) || stop_asked_) std::rethrow_exception(failure);
+  retries_.add();
+  if (part.size() > 1) co_return AfterFailure::halve;
+  if (++tries.count < options_.tries_max) {
+    co_await sleep_for(tries.backoff.next());
+    co_return AfterFailure::again;
   }
+  co_await bury(held, part.front(), failure_text(failure));
+  tries.begin_anew();
+  co_return AfterFailure::drop;
 }
 
 // The effects of rows whose events are still there; gives the number of the others.
@@ -409,21 +403,15 @@ Task<void> Runner::bury(Held& held, const LogRow& row, std::string error) {
 
 Task<void> Runner::retry_letter(const Held& held, const pg::Result& letter) {
   const auto seq = letter.one().get<std::int64_t>(9);
-  std::exception_ptr failure;
-  try {
-    co_await apply_letter(held, letter);
-  } catch (const Fenced&) {
-    throw;
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  if (!failure) {
+  const auto applied = co_await attempt(apply_letter(held, letter));
+  if (applied) {
     log::info("consumer",
               letter.one().is_null(0) ? "a buried row is no longer in the log" : "a buried row was applied",
               {{"consumer", consumer_->name()}, {"seq", seq}});
     co_return;
   }
-  if (is_about_everything(failure)) std::rethrow_exception(failure);
+  const auto& failure = applied.error();
+  if (is_fenced(failure) || is_about_everything(failure)) std::rethrow_exception(failure);
   // A deadline of its own: the row may have used up the other one.
   const auto deadline = Deadline::after(kSmallWorkMax);
   const auto lease = co_await pool_.acquire(deadline);

@@ -5,6 +5,10 @@
 // Woken by NOTIFY and in process, and looks by itself at least twice a second. Sees an offset that somebody
 // moved, up or down, within a second.
 //
+// Halves a batch that fails (base/halving.hpp), as the group committer does. It is no group committer itself:
+// nothing is queued in the process and nobody waits for an answer, since the log keeps the rows and the
+// offset says where to go on; so there is neither a queue to bound nor a patience to keep.
+//
 // Bounded: rows of a batch (adaptive), tries for a row, time of a batch. A call of the consumer that does not
 // even end some seconds after its deadline loses its connection, and the name is left to another instance.
 #pragma once
@@ -19,6 +23,7 @@
 #include <vector>
 
 #include "base/backoff.hpp"
+#include "base/halving.hpp"
 #include "base/hash_table.hpp"
 #include "base/loops.hpp"
 #include "base/service.hpp"
@@ -67,10 +72,21 @@ class Runner final : public Service {
     Fenced() : std::runtime_error("the offset was moved, or another instance has taken over") {}
   };
   enum class Next { more, wait };
+  // Of the row that fails by itself.
+  struct Tries {
+    int count;
+    Backoff backoff;
+    void begin_anew() {
+      count = 0;
+      backoff.reset();
+    }
+  };
   // A call of the consumer that is under way.
   class Applying;
 
+  static bool is_fenced(const std::exception_ptr& failure);
   Task<void> hold_and_follow();
+  Task<void> follow(Held& held);
   // Until the time is over or stop, whatever moves in the log: one who can't get on would ask for the name
   // again with every commit.
   Task<void> rest(std::chrono::milliseconds time);
@@ -78,11 +94,15 @@ class Runner final : public Service {
   Task<void> give_back(Held held);
   // Renews the lease every third of it as long as it is that one which is held.
   Task<void> keep_lease(Held held);
+  Task<void> renew_lease(Held held);
   // The call of the consumer hangs: its locks go with its connection, and the lease lapses.
   void give_up_hanging();
   Task<Next> step(Held& held);
   // All of them: in one batch, in parts, or buried.
   Task<void> apply(Held& held, std::vector<LogRow> rows);
+  Task<void> apply_timed(Held& held, std::span<const LogRow> rows, Tries& tries);
+  Task<AfterFailure> judge(Held& held, std::exception_ptr failure, std::span<const LogRow> part,
+                           Tries& tries);
   Task<void> apply_once(Held& held, std::span<const LogRow> rows);
   Task<std::int64_t> apply_effects(pg::Connection& connection, std::span<const LogRow> rows,
                                    Deadline deadline);

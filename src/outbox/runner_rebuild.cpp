@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/log.hpp"
 #include "outbox/outbox_sql.hpp"
 #include "outbox/runner.hpp"
@@ -47,16 +48,10 @@ Task<void> Runner::rebuild(Held held) {
   // What took hours is not thrown away because a reader kept the tables locked for a moment.
   Backoff backoff(options_.retry_first, options_.retry_most);
   for (int tried = 1;; ++tried) {
-    std::exception_ptr failure;
-    try {
-      co_await end_rebuild(held, head);
-    } catch (const Fenced&) {
-      throw;
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (!failure) break;
-    if (tried >= options_.tries_max || stop_asked_) std::rethrow_exception(failure);
+    const auto ended = co_await attempt(end_rebuild(held, head));
+    if (ended) break;
+    if (is_fenced(ended.error()) || tried >= options_.tries_max || stop_asked_)
+      std::rethrow_exception(ended.error());
     retries_.add();
     co_await sleep_for(backoff.next());
   }

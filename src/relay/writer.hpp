@@ -1,5 +1,5 @@
-// The one writer of a relay: takes events from all connections and commits them in batches, whatever has
-// queued while the last commit was under way. An event's outcome is told after its commit, never before.
+// The one writer of a relay: commits the events of all connections in batches (base/group_committer.hpp). An
+// event's outcome is told after its commit, never before.
 //
 // Bounded: past `queue_events_high` waiting events readers are asked to pause (offer returns false and
 // `on_room` tells when to go on); past `queue_events_max` events fail at once. An event that could not be
@@ -17,11 +17,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/group_committer.hpp"
 #include "base/service.hpp"
 #include "outbox/log_signal.hpp"
 #include "pg/connection.hpp"
@@ -43,7 +43,7 @@ struct WriterOptions {
   std::chrono::milliseconds patience{5'000};
 };
 
-class Writer final : public Service {
+class Writer final : public Service, private GroupCommitter<Incoming>::Work {
  public:
   // `log` is told whether events come faster than they are committed.
   Writer(const Executor& executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
@@ -64,20 +64,26 @@ class Writer final : public Service {
   void stop() override;
 
  private:
+  using Committer = GroupCommitter<Incoming>;
+
+  Committer::Items next_batch(std::deque<Incoming>& queue) override;
+  Task<void> commit(Committer::Items& batch) override;
+  [[nodiscard]] bool refuses_data(const std::exception_ptr& failure) const override;
+  Task<void> mend(std::exception_ptr failure, Committer::Items& batch) override;
+  [[nodiscard]] SteadyTime patience_ends(const Incoming& incoming) const override {
+    return incoming.queued_at + options_.patience;
+  }
+  void fail(Incoming& incoming, CommitFailure why, const std::exception_ptr& failure) override;
+  Task<void> between_batches() override;
+
   Task<void> connect();
   [[nodiscard]] nostr::Seq seen() const { return std::max(head_, listener_.head()); }
   // Every time the log was locked.
   void follow_log(const Appended& log);
-  void fail_overdue();
-  std::vector<Incoming> next_batch();
-  // Commits all of it, in parts if the database refuses the whole.
-  Task<void> commit(std::vector<Incoming> batch);
-  // What to do about a batch that failed: try again (true), or give up on it.
-  Task<bool> mend(std::exception_ptr failure, const std::vector<Incoming>& batch);
-  void tell(std::vector<Incoming>& batch, StoredBatch stored);
-  static void fail(std::vector<Incoming>& batch);
+  void tell(Committer::Items batch, const StoredBatch& stored);
   Task<void> keep_house();
-  Task<void> keep_house_now();
+  Task<void> flush_duplicates(Deadline deadline);
+  Task<void> sweep(Deadline deadline);
 
   WriterOptions options_;
   const Clock& clock_;
@@ -85,19 +91,14 @@ class Writer final : public Service {
   DedupeCounts& duplicates_;
   CommitListener& listener_;
   outbox::LogSignal& log_;
+  Committer committer_;
   std::atomic<bool> started_ = false;
-  Signal work_;
-  bool stop_asked_ = false;
   std::unique_ptr<pg::Connection> connection_;
   SteadyTime sweep_at_{};
   SteadyTime flush_at_{};
   SteadyTime partitions_at_{};
   nostr::Seq head_;                  // of the last transaction
   std::optional<nostr::Seq> since_;  // Appended::since of the last transaction
-
-  std::mutex mutex_;
-  std::deque<Incoming> queue_;
-  std::vector<std::function<void()>> waiting_;
 };
 
 }  // namespace todoke::relay

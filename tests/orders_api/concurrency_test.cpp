@@ -47,7 +47,8 @@ TEST(OrderConcurrency, OrdersOfOneTransactionAreNumberedInTheOrderOfTheirArrival
     metrics::Registry registry;
     orders::IntakeOptions options;
     options.connect.url = database.url();
-    orders::Intake intake(executor, options, registry);
+    const SystemClock clock;
+    orders::Intake intake(executor, options, clock, registry);
     co_await intake.start();
     int left = 3;
     for (const auto* key : {"key-0003", "key-0001", "key-0002"}) {

@@ -101,7 +101,7 @@ class Api {
 
 Api::Api(const ApiParts& parts)
     : clients(parts.config.get(keys::kTokensFile)),
-      intake(std::make_shared<Intake>(parts.executor, intake_options(parts), parts.metrics)),
+      intake(std::make_shared<Intake>(parts.executor, intake_options(parts), parts.clock, parts.metrics)),
       doubt(std::make_shared<DoubtGate>(parts.executor, parts.config.get(keys::kInDoubtMax), parts.pool)),
       watch(std::make_shared<OrderWatch>(parts.executor,
                                          static_cast<std::size_t>(parts.config.get(keys::kWaitersMax)),

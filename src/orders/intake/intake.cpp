@@ -6,7 +6,7 @@
 
 #include <boost/asio/this_coro.hpp>
 
-#include "base/backoff.hpp"
+#include "base/attempt.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "orders/intake/intake_sql.hpp"
@@ -20,7 +20,6 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kConnectMax = 5s;
 constexpr std::chrono::milliseconds kRetryFirst = 10ms;
 constexpr std::chrono::milliseconds kRetryMost = 250ms;
-constexpr std::chrono::milliseconds kIdleLook = 1s;
 constexpr std::chrono::milliseconds kWakeMax = 2s;
 // A commit gets half of the patience, so that there is time to ask again when its answer does not come.
 constexpr int kTriesInPatience = 2;
@@ -38,11 +37,6 @@ pg::ConnectOptions session(pg::ConnectOptions options) {
   return options;
 }
 
-// A key that came between two statements is no reason to refuse anything: the next try finds it.
-bool refuses_data(const std::exception_ptr& failure) {
-  return pg::refuses_data(failure) && !pg::is_unique_violation(failure);
-}
-
 bool is_commit_unknown(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -55,10 +49,10 @@ bool is_commit_unknown(const std::exception_ptr& failure) {
 
 }  // namespace
 
-struct Intake::Ticket {
+struct IntakeTicket {
   enum class Phase { queued, taken, withdrawn };
 
-  Ticket(Offer o, const Executor& executor, SteadyTime patience_end)
+  IntakeTicket(Offer o, const Executor& executor, SteadyTime patience_end)
       : offer(std::move(o)), until(patience_end), told(executor) {}
 
   void tell(IntakeOutcome what) {
@@ -74,17 +68,22 @@ struct Intake::Ticket {
   Signal told;
 };
 
-Intake::Intake(const Executor& executor, IntakeOptions options, metrics::Registry& registry)
+Intake::Intake(const Executor& executor, IntakeOptions options, const Clock& clock,
+               metrics::Registry& registry)
     : options_(std::move(options)),
-      work_(executor),
+      clock_(clock),
       batch_orders_(registry.histogram("todoke_orders_intake_batch_orders",
                                        "Orders that one transaction took in.", metrics::size_buckets())),
       commit_seconds_(registry.histogram("todoke_orders_intake_commit_seconds",
                                          "Time to take a batch of orders in, commit included.",
                                          metrics::seconds_buckets())),
-      retries_(registry.counter("todoke_orders_intake_retries_total",
-                                "Tries to take a batch of orders in that failed.")),
-      queued_(registry.gauge("todoke_orders_intake_queued", "Posts that wait for the next transaction.")) {
+      committer_(
+          executor,
+          {.queue_max = options_.queue_orders_max, .retry_first = kRetryFirst, .retry_most = kRetryMost},
+          *this, clock,
+          registry.gauge("todoke_orders_intake_queued", "Posts that wait for the next transaction."),
+          registry.counter("todoke_orders_intake_retries_total",
+                           "Tries to take a batch of orders in that failed.")) {
   options_.connect = session(std::move(options_.connect));
 }
 
@@ -92,21 +91,12 @@ Intake::~Intake() = default;
 
 Task<IntakeOutcome> Intake::submit(Offer offer) {
   const auto executor = co_await asio::this_coro::executor;
-  const auto until = std::chrono::steady_clock::now() + options_.patience;
-  const auto ticket = std::make_shared<Ticket>(std::move(offer), executor, until);
-  bool was_empty = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (queue_.size() >= options_.queue_orders_max) co_return IntakeOutcome{IntakeVerdict::unavailable, {}};
-    was_empty = queue_.empty();
-    queue_.push_back(ticket);
-    queued_.set(static_cast<double>(queue_.size()));
-  }
-  if (was_empty) work_.set_from_anywhere();
-
+  const auto until = clock_.steady() + options_.patience;
+  const auto ticket = std::make_shared<IntakeTicket>(std::move(offer), executor, until);
+  committer_.offer(ticket);
   bool told = co_await ticket->told.wait_for(options_.patience);
-  auto queued = Ticket::Phase::queued;
-  if (!told && ticket->phase.compare_exchange_strong(queued, Ticket::Phase::withdrawn)) {
+  auto queued = IntakeTicket::Phase::queued;
+  if (!told && ticket->phase.compare_exchange_strong(queued, IntakeTicket::Phase::withdrawn)) {
     co_return IntakeOutcome{IntakeVerdict::unavailable, {}};
   }
   if (!told) told = co_await ticket->told.wait_for(kGrace);
@@ -124,76 +114,39 @@ Task<void> Intake::start() {
 }
 
 void Intake::stop() {
-  stop_asked_ = true;
-  work_.set();
+  committer_.stop();
 }
 
 Task<void> Intake::run() {
-  for (;;) {
-    auto batch = next_batch();
-    if (!batch.empty()) {
-      co_await take(std::move(batch));
-      continue;
-    }
-    if (stop_asked_) break;
-    work_.reset();
-    co_await work_.wait_for(kIdleLook);
-  }
+  co_await committer_.run();
   connection_.reset();
 }
 
-Intake::Tickets Intake::next_batch() {
+Intake::Tickets Intake::next_batch(std::deque<IntakeTicketPtr>& queue) {
   Tickets batch;
-  const std::lock_guard lock(mutex_);
-  while (!queue_.empty() && batch.size() < options_.batch_orders_max) {
-    auto ticket = std::move(queue_.front());
-    queue_.pop_front();
-    auto queued = Ticket::Phase::queued;
-    if (ticket->phase.compare_exchange_strong(queued, Ticket::Phase::taken))
+  while (!queue.empty() && batch.size() < options_.batch_orders_max) {
+    auto ticket = std::move(queue.front());
+    queue.pop_front();
+    auto queued = IntakeTicket::Phase::queued;
+    if (ticket->phase.compare_exchange_strong(queued, IntakeTicket::Phase::taken))
       batch.push_back(std::move(ticket));
   }
-  queued_.set(static_cast<double>(queue_.size()));
   return batch;
 }
 
+SteadyTime Intake::patience_ends(const IntakeTicketPtr& ticket) const {
+  return ticket->until;
+}
+
 std::chrono::nanoseconds Intake::time_for_try(const Tickets& part) const {
-  const auto left = part.back()->until - std::chrono::steady_clock::now();
+  const auto left = part.back()->until - clock_.steady();
   const std::chrono::nanoseconds most = options_.patience / kTriesInPatience;
   return std::clamp<std::chrono::nanoseconds>(left, kTryMin,
                                               std::max<std::chrono::nanoseconds>(most, kTryMin));
 }
 
-Task<void> Intake::take(Tickets batch) {
-  std::vector<Tickets> parts;
-  parts.push_back(std::move(batch));
-  Backoff backoff(kRetryFirst, kRetryMost);
-  while (!parts.empty()) {
-    auto& part = parts.back();
-    std::exception_ptr failure;
-    try {
-      const auto deadline = Deadline::after(time_for_try(part));
-      co_await take_once(part, deadline);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure && refuses_data(failure) && part.size() > 1) {
-      const auto half = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
-      Tickets second(half, part.end());
-      part.erase(half, part.end());
-      // The first half stays the first to be taken: posts of one key keep their order.
-      parts.insert(parts.end() - 1, std::move(second));
-      continue;
-    }
-    const bool again = failure && mend(failure, part);
-    if (again) {
-      co_await sleep_for(backoff.next());
-    } else {
-      parts.pop_back();
-    }
-  }
-}
-
-Task<void> Intake::take_once(Tickets& part, Deadline deadline) {
+Task<void> Intake::commit(Tickets& part) {
+  const auto deadline = Deadline::after(time_for_try(part));
   // A connection that died while nobody used it would make the outcome unknown for no reason.
   const bool alive = connection_ && connection_->usable() && connection_->still_connected();
   if (!alive) co_await connect(deadline);
@@ -264,36 +217,34 @@ Task<void> Intake::tell_known(Tickets& part, Deadline deadline) {
   }
 }
 
-// They look by themselves soon: a failure here is not one of the intake.
+// Workers look by themselves soon: a failure here is not one of the intake.
 Task<void> Intake::wake_workers() {
-  std::exception_ptr failure;
-  try {
-    co_await connection_->query(sql::kWakeWorkers, {}, Deadline::after(kWakeMax));
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  if (failure) log::debug("orders", "workers were not woken", {{"error", describe(failure)}});
+  const auto woken = co_await attempt(connection_->query(sql::kWakeWorkers, {}, Deadline::after(kWakeMax)));
+  if (!woken) log::debug("orders", "workers were not woken", {{"error", describe(woken.error())}});
 }
 
-bool Intake::mend(const std::exception_ptr& failure, Tickets& part) {
-  retries_.add();
-  const auto why = describe(failure);
-  if (refuses_data(failure)) {
-    log::error("orders", "the database refuses an order", {{"error", why}});
-    for (const auto& ticket : part) ticket->tell({IntakeVerdict::failed, {}});
-    part.clear();
-    return false;
+// A key that came between two statements is no reason to refuse anything: the next try finds it.
+bool Intake::refuses_data(const std::exception_ptr& failure) const {
+  return pg::refuses_data(failure) && !pg::is_unique_violation(failure);
+}
+
+Task<void> Intake::mend(std::exception_ptr failure, Tickets& part) {
+  log::warning("orders", "a batch of orders was not taken",
+               {{"error", describe(failure)}, {"orders", part.size()}});
+  if (!is_commit_unknown(failure)) co_return;
+  for (const auto& ticket : part) ticket->maybe_ours = true;
+}
+
+void Intake::fail(IntakeTicketPtr& ticket, CommitFailure why, const std::exception_ptr& failure) {
+  switch (why) {
+    case CommitFailure::queue_full:
+      return ticket->tell({IntakeVerdict::unavailable, {}});
+    case CommitFailure::refused:
+      log::error("orders", "the database refuses an order", {{"error", describe(failure)}});
+      return ticket->tell({IntakeVerdict::failed, {}});
+    case CommitFailure::overdue:
+      return ticket->tell({ticket->maybe_ours ? IntakeVerdict::unknown : IntakeVerdict::unavailable, {}});
   }
-  log::warning("orders", "a batch of orders was not taken", {{"error", why}, {"orders", part.size()}});
-  const bool unknown = is_commit_unknown(failure);
-  const auto now = std::chrono::steady_clock::now();
-  std::erase_if(part, [&](const std::shared_ptr<Ticket>& ticket) {
-    ticket->maybe_ours = ticket->maybe_ours || unknown;
-    if (now < ticket->until) return false;
-    ticket->tell({ticket->maybe_ours ? IntakeVerdict::unknown : IntakeVerdict::unavailable, {}});
-    return true;
-  });
-  return !part.empty();
 }
 
 }  // namespace todoke::orders

@@ -1,8 +1,8 @@
 // Takes orders: ledger `accepted` and outbox `pending` in one transaction, and the answer after its commit.
 //
-// Posts that come while a commit is under way go into the next one together (group commit), so that the rate
-// is not bound by the disk's flushes: one connection, batches of at most `batch_orders_max`. Bounded: past
-// `queue_orders_max` waiting posts, and after `patience`, a post is told that nothing was taken.
+// Posts that come while a commit is under way go into the next one together (base/group_committer.hpp): one
+// connection, batches of at most `batch_orders_max`. Bounded: past `queue_orders_max` waiting posts, and
+// after `patience`, a post is told that nothing was taken.
 //
 // A commit whose answer is lost is repeated, which finds out by itself whether the first one happened: a key
 // that is there with the same digest counts as taken by this post.
@@ -11,13 +11,12 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/group_committer.hpp"
 #include "base/hash_table.hpp"
 #include "base/metrics.hpp"
 #include "base/service.hpp"
@@ -35,9 +34,13 @@ struct IntakeOptions {
   std::chrono::milliseconds patience{5'000};
 };
 
-class Intake final : public Service {
+// A post that waits for its verdict.
+struct IntakeTicket;
+using IntakeTicketPtr = std::shared_ptr<IntakeTicket>;
+
+class Intake final : public Service, private GroupCommitter<IntakeTicketPtr>::Work {
  public:
-  Intake(const Executor& executor, IntakeOptions options, metrics::Registry& registry);
+  Intake(const Executor& executor, IntakeOptions options, const Clock& clock, metrics::Registry& registry);
   ~Intake() override;
 
   // On any executor that runs one handler at a time. Ends within `patience` and a little.
@@ -50,34 +53,29 @@ class Intake final : public Service {
   void stop() override;
 
  private:
-  struct Ticket;
-  using Tickets = std::vector<std::shared_ptr<Ticket>>;
+  using Committer = GroupCommitter<IntakeTicketPtr>;
+  using Tickets = Committer::Items;
+
+  Tickets next_batch(std::deque<IntakeTicketPtr>& queue) override;
+  Task<void> commit(Tickets& part) override;
+  [[nodiscard]] bool refuses_data(const std::exception_ptr& failure) const override;
+  Task<void> mend(std::exception_ptr failure, Tickets& part) override;
+  [[nodiscard]] SteadyTime patience_ends(const IntakeTicketPtr& ticket) const override;
+  void fail(IntakeTicketPtr& ticket, CommitFailure why, const std::exception_ptr& failure) override;
 
   Task<void> connect(Deadline deadline);
-  Tickets next_batch();
-  // Takes all of it, in parts if the database refuses the whole.
-  Task<void> take(Tickets batch);
   [[nodiscard]] std::chrono::nanoseconds time_for_try(const Tickets& part) const;
-  // Tells all of the part, or throws; those who were told have left the part then.
-  Task<void> take_once(Tickets& part, Deadline deadline);
   static std::vector<std::size_t> firsts(const Tickets& part);
   static void tell_taken(Tickets& part, const HashSet<std::string>& taken);
   Task<void> tell_known(Tickets& part, Deadline deadline);
   Task<void> wake_workers();
-  // Whether to try again; those whose patience is over are told and leave the part.
-  bool mend(const std::exception_ptr& failure, Tickets& part);
 
   IntakeOptions options_;
-  Signal work_;
-  bool stop_asked_ = false;
+  const Clock& clock_;
   std::unique_ptr<pg::Connection> connection_;
   metrics::Histogram& batch_orders_;
   metrics::Histogram& commit_seconds_;
-  metrics::Counter& retries_;
-  metrics::Gauge& queued_;
-
-  std::mutex mutex_;
-  std::deque<std::shared_ptr<Ticket>> queue_;
+  Committer committer_;
 };
 
 }  // namespace todoke::orders
