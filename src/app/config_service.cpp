@@ -28,15 +28,20 @@ void tell_changed(const Config& before, const Config& now) {
 
 ConfigService::ConfigService(const Executor& executor, LiveConfig& live, pg::Pool& pool,
                              pg::Listener& listener, HealthBoard& health, metrics::Registry& registry)
-    : live_(live),
+    : PeriodicService(executor,
+                      {.name = "live configuration",
+                       .failed = "the live configuration was not read; the last one holds",
+                       .every = kPollEvery},
+                      registry),
+      live_(live),
       pool_(pool),
       listener_(listener),
       health_(health),
       version_(registry.gauges("todoke_config_version", "Version of the live configuration that was read.",
                                {"service"})),
-      refused_(registry.gauge("todoke_config_refused",
-                              "Values of the live configuration that are refused; the last good ones hold.")),
-      wake_(executor) {
+      refused_(
+          registry.gauge("todoke_config_refused",
+                         "Values of the live configuration that are refused; the last good ones hold.")) {
   live_.on_change([last = live_.config()](const Config& now) mutable {
     tell_changed(last, now);
     last = now;
@@ -45,7 +50,7 @@ ConfigService::ConfigService(const Executor& executor, LiveConfig& live, pg::Poo
 
 Task<void> ConfigService::start() {
   // Before the first look: what changes meanwhile is seen by the next one.
-  subscription_ = listener_.subscribe("cn_admin_config", [this](const pg::Wake&) { wake_.set(); });
+  subscription_ = listener_.subscribe("cn_admin_config", [this](const pg::Wake&) { wake_up(); });
   const auto deadline = Deadline::after(kLookMax);
   auto lease = co_await pool_.acquire(deadline);
   const auto seeded = co_await seed_service_configs(*lease, live_.config(), deadline);
@@ -56,33 +61,14 @@ Task<void> ConfigService::start() {
   live_.set_rows(seen_ = co_await read_service_configs(*lease, deadline));
 }
 
-void ConfigService::stop() {
-  stop_asked_ = true;
-  wake_.set();
-}
-
 Task<void> ConfigService::run() {
   report();
-  while (!stop_asked_) {
-    co_await wake_.wait_for(kPollEvery);
-    if (stop_asked_) break;
-    wake_.reset();
-    std::exception_ptr failure;
-    try {
-      co_await look();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) {
-      log::warning("configuration", "the live configuration was not read; the last one holds",
-                   {{"error", describe(failure)}});
-    }
-  }
+  co_await PeriodicService::run();
   subscription_ = {};
   health_.forget("configuration");
 }
 
-Task<void> ConfigService::look() {
+Task<void> ConfigService::round(RoundCause /*cause*/) {
   const auto deadline = Deadline::after(kLookMax);
   auto lease = co_await pool_.acquire(deadline);
   auto rows = co_await read_service_configs(*lease, deadline);

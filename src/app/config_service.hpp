@@ -8,28 +8,26 @@
 
 #include "base/live_config.hpp"
 #include "base/metrics.hpp"
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 
 namespace todoke::app {
 
-class ConfigService final : public Service {
+class ConfigService final : public PeriodicService {
  public:
   ConfigService(const Executor& executor, LiveConfig& live, pg::Pool& pool, pg::Listener& listener,
                 HealthBoard& health, metrics::Registry& registry);
 
-  [[nodiscard]] std::string_view name() const override { return "live configuration"; }
   [[nodiscard]] bool essential() const override { return false; }
   Task<void> start() override;
   Task<void> run() override;
-  void stop() override;
 
   // Logs, once, which values a stronger layer hides. Also after the file was read again.
   void tell_hidden();
 
  private:
-  Task<void> look();
+  Task<void> round(RoundCause cause) override;
   void report();
 
   LiveConfig& live_;
@@ -38,8 +36,6 @@ class ConfigService final : public Service {
   HealthBoard& health_;
   metrics::Family<metrics::Gauge>& version_;  // todoke_config_version{service}
   metrics::Gauge& refused_;                   // todoke_config_refused
-  Signal wake_;
-  bool stop_asked_ = false;
   pg::Listener::Subscription subscription_;
   std::vector<ConfigRow> seen_;
   std::vector<std::string> told_problems_;

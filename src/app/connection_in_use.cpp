@@ -14,6 +14,7 @@
 #include "app/command.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
+#include "base/attempt.hpp"
 #include "embedded/postgres.hpp"
 #include "pg/config.hpp"
 #include "pg/migrations.hpp"
@@ -64,15 +65,10 @@ Task<void> connect_and_work(DatabaseInUse database, std::chrono::milliseconds li
 Task<void> start_and_work(embedded::Postgres& server, DatabaseInUse database, std::chrono::milliseconds limit,
                           std::function<Task<void>(pg::Connection&)> work) {
   co_await server.start();
-  std::exception_ptr failure;
-  try {
-    co_await connect_and_work(std::move(database), limit, std::move(work));
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  const auto done = co_await attempt(connect_and_work(std::move(database), limit, std::move(work)));
   server.stop();
   co_await server.run();
-  if (failure) std::rethrow_exception(failure);
+  if (!done) std::rethrow_exception(done.error());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "app/statements_sql.hpp"
 #include "app/version.hpp"
+#include "base/attempt.hpp"
 #include "base/log.hpp"
 #include "pg/migrations.hpp"
 
@@ -23,8 +24,14 @@ void check_server_version(const pg::Connection& connection) {
                               connection.server_version() / 10000));
 }
 
-DatabaseService::DatabaseService(const Executor& executor, Pools& pools, HealthBoard& board)
-    : pools_(pools), board_(board), stop_(executor) {}
+DatabaseService::DatabaseService(const Executor& executor, Pools& pools, HealthBoard& board,
+                                 metrics::Registry& registry)
+    : PeriodicService(
+          executor,
+          {.name = "database", .failed = "the probe failed", .every = kProbeInterval, .begins_at_once = true},
+          registry),
+      pools_(pools),
+      board_(board) {}
 
 Task<void> DatabaseService::start() {
   const auto deadline = Deadline::after(kMigrateLimit);
@@ -38,32 +45,24 @@ Task<void> DatabaseService::start() {
 }
 
 void DatabaseService::stop() {
-  stop_.set();
+  PeriodicService::stop();
   pools_.close();
 }
 
-Task<void> DatabaseService::run() {
-  while (!stop_.is_set()) {
-    co_await probe();
-    pools_.close_expired();
-    co_await stop_.wait_for(kProbeInterval);
-  }
+Task<void> DatabaseService::round(RoundCause /*cause*/) {
+  const auto probed = co_await attempt(probe());
+  if (stop_asked()) co_return;
+  // Every connection at work is a busy node, not a dead database.
+  const bool busy = pools_.control.counts().busy >= pools_.control.connections_max();
+  const auto state = probed ? HealthState::up : busy ? HealthState::degraded : HealthState::down;
+  board_.report(std::string(name()), essential(), {state, probed ? "" : describe(probed.error())});
+  pools_.close_expired();
 }
 
 Task<void> DatabaseService::probe() {
-  std::string failure;
-  try {
-    const auto deadline = Deadline::after(kProbeLimit);
-    auto lease = co_await pools_.control.acquire(deadline);
-    co_await lease->query(sql::kProbe, {}, deadline);
-  } catch (const std::exception& error) {
-    failure = error.what();
-  }
-  if (stop_.is_set()) co_return;
-  // Every connection at work is a busy node, not a dead database.
-  const bool busy = pools_.control.counts().busy >= pools_.control.connections_max();
-  const auto state = failure.empty() ? HealthState::up : busy ? HealthState::degraded : HealthState::down;
-  board_.report(std::string(name()), essential(), {state, failure});
+  const auto deadline = Deadline::after(kProbeLimit);
+  auto lease = co_await pools_.control.acquire(deadline);
+  co_await lease->query(sql::kProbe, {}, deadline);
 }
 
 }  // namespace todoke::app

@@ -4,28 +4,26 @@
 
 #include "app/pools.hpp"
 #include "base/clock.hpp"
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 
 namespace todoke::app {
 
-class DatabaseService final : public Service {
+class DatabaseService final : public PeriodicService {
  public:
-  DatabaseService(const Executor& executor, Pools& pools, HealthBoard& board);
+  DatabaseService(const Executor& executor, Pools& pools, HealthBoard& board, metrics::Registry& registry);
 
-  [[nodiscard]] std::string_view name() const override { return "database"; }
   // Throws UserError when the server is too old, or the database newer than this binary.
   Task<void> start() override;
-  Task<void> run() override;
   // Whoever uses the pools has stopped by now: they are closed, which also ends a start() that waits for a
   // server.
   void stop() override;
 
  private:
+  Task<void> round(RoundCause cause) override;
   Task<void> probe();
 
   Pools& pools_;
   HealthBoard& board_;
-  Signal stop_;
 };
 
 // Throws UserError when the server is older than what the SQL here needs.

@@ -29,6 +29,7 @@
 #include "app/runtime.hpp"
 #include "app/server_config.hpp"
 #include "app/version.hpp"
+#include "base/attempt.hpp"
 #include "base/live_config.hpp"
 #include "base/log.hpp"
 #include "embedded/postgres.hpp"
@@ -196,7 +197,7 @@ class Node {
           std::make_shared<embedded::Postgres>(runtime_.main(), embedded::options_from(config_, folder_));
       supervisor_.add(postgres_);
     }
-    supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pools_, board_));
+    supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pools_, board_, registry_));
     supervisor_.add(listener_);
     // Before what it configures, which so starts with the values of the database.
     supervisor_.add(config_service_);
@@ -258,18 +259,18 @@ class Node {
                    {{"source", config_.setting("limits.rates").source}});
     }
     if (options_.banner) write_out(banner());
-    std::exception_ptr failure;
-    try {
-      co_await supervisor_.start();
-      if (!stop_.is_set()) tell_ready();
-      co_await stop_.wait();
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    const auto served = co_await attempt(serve());
     cut_when_stuck();
     co_await supervisor_.stop();
-    if (failure) std::rethrow_exception(failure);
+    if (!served) std::rethrow_exception(served.error());
     log::info("node", "stopped");
+  }
+
+  // Until a stop is asked for.
+  Task<void> serve() {
+    co_await supervisor_.start();
+    if (!stop_.is_set()) tell_ready();
+    co_await stop_.wait();
   }
 
   // The embedded database has a lock of its own; this one speaks before a port in use does.

@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "index/document_columns.hpp"
 #include "index/documents_sql.hpp"
 #include "index/index_consumer.hpp"
@@ -84,24 +85,22 @@ Task<void> load_all(pg::Connection& connection, outbox::Consumer::Progress progr
   co_await progress(connection, done, done);
 }
 
-}  // namespace
-
 // The lock is the session's: an instance that was fenced off while it loads must not write into the table of
 // the next.
+Task<void> load_locked(pg::Connection& connection, outbox::Consumer::Progress progress) {
+  co_await connection.query(sql::kLockRebuild, {}, Deadline::after(kOtherInstanceMax));
+  co_await load_all(connection, std::move(progress));
+  co_await connection.query(sql::kUnlockRebuild, {}, Deadline::after(kPageTimeMax));
+}
+
+}  // namespace
+
 Task<void> IndexConsumer::rebuild(pg::Pool& pool, Progress progress) {
   const auto lease = co_await pool.acquire(Deadline::after(kPageTimeMax));
-  std::exception_ptr failure;
-  try {
-    co_await lease->query(sql::kLockRebuild, {}, Deadline::after(kOtherInstanceMax));
-    co_await load_all(*lease, std::move(progress));
-    co_await lease->query(sql::kUnlockRebuild, {}, Deadline::after(kPageTimeMax));
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  if (failure) {
-    lease->close();
-    std::rethrow_exception(failure);
-  }
+  const auto loaded = co_await attempt(load_locked(*lease, std::move(progress)));
+  if (loaded) co_return;
+  lease->close();
+  std::rethrow_exception(loaded.error());
 }
 
 }  // namespace todoke::index

@@ -23,38 +23,20 @@ Task<SweepStep> sweep_purged(pg::Connection& connection, std::string after, std:
   co_return step;
 }
 
-Sweeper::Sweeper(Executor executor, SweeperOptions options, pg::Pool& pool, metrics::Registry& registry)
-    : options_(options),
+Sweeper::Sweeper(const Executor& executor, SweeperOptions options, pg::Pool& pool,
+                 metrics::Registry& registry)
+    : PeriodicService(executor,
+                      {.name = "index sweeper",
+                       .failed = "the sweep was interrupted, the next round begins anew",
+                       .every = options.round_every,
+                       .begins_at_once = true},
+                      registry),
+      options_(options),
       pool_(pool),
       removed_(registry.counter("todoke_index_swept_total",
-                                "Search documents that were removed because their event had been purged.")),
-      stop_asked_(std::move(executor)) {}
+                                "Search documents that were removed because their event had been purged.")) {}
 
-Task<void> Sweeper::start() {
-  co_return;
-}
-
-void Sweeper::stop() {
-  stop_asked_.set();
-}
-
-Task<void> Sweeper::run() {
-  while (!stop_asked_.is_set()) {
-    std::exception_ptr failure;
-    try {
-      co_await go_round();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) {
-      log::warning("index", "the sweep was interrupted, the next round begins anew",
-                   {{"error", describe(failure)}});
-    }
-    co_await stop_asked_.wait_for(options_.round_every);
-  }
-}
-
-Task<void> Sweeper::go_round() {
+Task<void> Sweeper::round(RoundCause /*cause*/) {
   std::string after;
   std::int64_t removed = 0;
   do {
@@ -66,8 +48,8 @@ Task<void> Sweeper::go_round() {
       removed += step.removed;
       removed_.add(static_cast<std::uint64_t>(step.removed));
     }
-    co_await stop_asked_.wait_for(options_.step_every);
-  } while (!after.empty() && !stop_asked_.is_set());
+    co_await pause(options_.step_every);
+  } while (!after.empty() && !stop_asked());
   if (removed > 0) log::info("index", "documents of purged events removed", {{"documents", removed}});
 }
 

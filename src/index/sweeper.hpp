@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "pg/pool.hpp"
 
 namespace todoke::index {
@@ -28,23 +28,18 @@ struct SweeperOptions {
 };
 
 // Goes through all documents every `round_every`. Any number of instances may run.
-class Sweeper final : public Service {
+class Sweeper final : public PeriodicService {
  public:
-  Sweeper(Executor executor, SweeperOptions options, pg::Pool& pool, metrics::Registry& registry);
+  Sweeper(const Executor& executor, SweeperOptions options, pg::Pool& pool, metrics::Registry& registry);
 
-  [[nodiscard]] std::string_view name() const override { return "index sweeper"; }
   [[nodiscard]] bool essential() const override { return false; }
-  Task<void> start() override;
-  Task<void> run() override;
-  void stop() override;
 
  private:
-  Task<void> go_round();
+  Task<void> round(RoundCause cause) override;
 
   SweeperOptions options_;
   pg::Pool& pool_;
   metrics::Counter& removed_;  // todoke_index_swept_total
-  Signal stop_asked_;
 };
 
 }  // namespace todoke::index

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -350,14 +351,9 @@ Task<void> Connection::serve_websocket() {
 
 Task<bool> Connection::answer(Response response, bool unread_body) {
   if (context_->draining) current_.keep_alive = false;
-  std::exception_ptr lost;
-  try {
-    co_await send(response);
-  } catch (const NetError&) {
-    lost = std::current_exception();
-  }
+  const auto sent = co_await attempt(send(response));
   account(response.status);
-  if (lost) std::rethrow_exception(lost);
+  if (!sent) std::rethrow_exception(sent.error());
   if (current_.keep_alive) co_return true;
   co_await transport_->finish();
   if (unread_body || !input_.empty()) {

@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "base/hash_table.hpp"
 #include "base/log.hpp"
 #include "net/connection.hpp"
@@ -63,14 +64,9 @@ Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerCo
   }
   auto connection = std::make_shared<Connection>(context, std::move(transport), std::move(secure));
   lane->connections.insert(connection);
-  std::exception_ptr failure;
-  try {
-    co_await connection->run();
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  const auto served = co_await attempt(connection->run());
   lane->connections.erase(connection);
-  if (failure) std::rethrow_exception(failure);
+  if (!served) std::rethrow_exception(served.error());
 }
 
 // Says 503 and waits a moment for the client to hang up: closing at once would make its kernel drop the
@@ -191,14 +187,9 @@ Task<void> HttpServer::start() {
 
 Task<void> HttpServer::run() {
   auto& s = *state_;
-  std::exception_ptr failure;
-  try {
-    co_await s.accept_until_stopped();
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  const auto accepted = co_await attempt(s.accept_until_stopped());
   co_await s.drain();
-  if (failure) std::rethrow_exception(failure);
+  if (!accepted) std::rethrow_exception(accepted.error());
 }
 
 void HttpServer::stop() {

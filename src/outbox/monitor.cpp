@@ -22,7 +22,10 @@ constexpr std::array<std::string_view, kPressureMax + 1> kMeaning{
 
 LogMonitor::LogMonitor(const Executor& executor, MonitorOptions options, Pressure& pressure, pg::Pool& pool,
                        HealthBoard& health, metrics::Registry& registry)
-    : options_(std::move(options)),
+    : PeriodicService(executor,
+                      {.name = "log monitor", .failed = "the backlogs were not read", .every = kLookEvery},
+                      registry),
+      options_(std::move(options)),
       pressure_(pressure),
       pool_(pool),
       health_(health),
@@ -31,37 +34,22 @@ LogMonitor::LogMonitor(const Executor& executor, MonitorOptions options, Pressur
       lag_(registry.gauges("todoke_outbox_lag_seconds",
                            "Age of the first row that a consumer has not taken yet.", {"consumer"})),
       level_(registry.gauge("todoke_pressure",
-                            "0 normal, 1 no backfill, 2 low-priority topics held, 3 tightened.")),
-      stop_asked_(executor) {
+                            "0 normal, 1 no backfill, 2 low-priority topics held, 3 tightened.")) {
   for (const auto& needed : options_.needed) watched_.push_back({needed});
 }
 
 Task<void> LogMonitor::start() {
-  co_await look();
-}
-
-void LogMonitor::stop() {
-  stop_asked_.set();
+  co_await round(RoundCause::time);
 }
 
 Task<void> LogMonitor::run() {
-  for (;;) {
-    const bool stopped = co_await stop_asked_.wait_for(kLookEvery);
-    if (stopped) break;
-    std::exception_ptr failure;
-    try {
-      co_await look();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) log::warning("log monitor", "the backlogs were not read", {{"error", describe(failure)}});
-  }
+  co_await PeriodicService::run();
   health_.forget("pressure");
   health_.forget("consumers");
   for (const auto& watched : watched_) health_.forget(watched.consumer.key);
 }
 
-Task<void> LogMonitor::look() {
+Task<void> LogMonitor::round(RoundCause /*cause*/) {
   const auto deadline = Deadline::after(kLookMax);
   const auto lease = co_await pool_.acquire(deadline);
   const auto rows = co_await lease->query(sql::kBacklogs, {kConsumersMax}, deadline);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "outbox/pressure.hpp"
 #include "pg/pool.hpp"
 
@@ -27,22 +27,20 @@ struct MonitorOptions {
   int looks_without_max = 15;
 };
 
-class LogMonitor final : public Service {
+class LogMonitor final : public PeriodicService {
  public:
   LogMonitor(const Executor& executor, MonitorOptions options, Pressure& pressure, pg::Pool& pool,
              HealthBoard& health, metrics::Registry& registry);
 
-  [[nodiscard]] std::string_view name() const override { return "log monitor"; }
   [[nodiscard]] bool essential() const override { return false; }
   Task<void> start() override;
   Task<void> run() override;
-  void stop() override;
 
   // On the executor; holds from the next look on.
   void set_thresholds(const PressureThresholds& thresholds) { options_.thresholds = thresholds; }
 
  private:
-  Task<void> look();
+  Task<void> round(RoundCause cause) override;
   void report(std::int64_t backlog, const std::string& slowest);
 
   // A consumer as it was last seen.
@@ -68,7 +66,6 @@ class LogMonitor final : public Service {
   metrics::Family<metrics::Gauge>& backlog_;  // todoke_outbox_backlog{consumer}
   metrics::Family<metrics::Gauge>& lag_;      // todoke_outbox_lag_seconds{consumer}
   metrics::Gauge& level_;                     // todoke_pressure
-  Signal stop_asked_;
 };
 
 }  // namespace todoke::outbox

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "base/log.hpp"
 #include "outbox/audit.hpp"
 #include "outbox/retention_sql.hpp"
@@ -32,7 +33,11 @@ void tell_lost(const std::string& consumer) {
 
 LogRetention::LogRetention(const Executor& executor, RetentionOptions options, pg::Pool& pool,
                            HealthBoard& health, metrics::Registry& registry)
-    : options_(options),
+    : PeriodicService(
+          executor,
+          {.name = "log retention", .failed = "put off", .every = options.every, .begins_at_once = true},
+          registry),
+      options_(options),
       pool_(pool),
       health_(health),
       rows_deleted_(registry.counter("todoke_log_rows_deleted_total",
@@ -41,8 +46,7 @@ LogRetention::LogRetention(const Executor& executor, RetentionOptions options, p
           registry.counter("todoke_log_partitions_dropped_total", "Partitions that retention dropped.")),
       bytes_(registry.gauge("todoke_log_bytes", "Size of the log with its indexes.")),
       held_back_(
-          registry.gauge("todoke_log_held_back", "1: a mandatory consumer keeps old rows from going.")),
-      stop_asked_(executor) {}
+          registry.gauge("todoke_log_held_back", "1: a mandatory consumer keeps old rows from going.")) {}
 
 void LogRetention::set_bounds(const RetentionOptions& options) {
   options_.keep = options.keep;
@@ -50,46 +54,26 @@ void LogRetention::set_bounds(const RetentionOptions& options) {
   options_.bytes_max = options.bytes_max;
 }
 
-Task<void> LogRetention::start() {
-  co_return;
-}
-
-void LogRetention::stop() {
-  stop_asked_.set();
-}
-
 Task<void> LogRetention::run() {
-  for (;;) {
-    std::exception_ptr failure;
-    try {
-      co_await round();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) log::warning("log retention", "put off", {{"error", describe(failure)}});
-    const bool stopped = co_await stop_asked_.wait_for(options_.every);
-    if (stopped) break;
-  }
+  co_await PeriodicService::run();
   health_.forget("log held back");
   health_.forget("log held open");
 }
 
-Task<void> LogRetention::round() {
+Task<void> LogRetention::round(RoundCause /*cause*/) {
   const auto deadline = Deadline::after(kRoundMax);
   const auto lease = co_await pool_.acquire(deadline);
   const auto locked = co_await lease->query(sql::kTryRetentionLock, {}, deadline);
   if (!locked.one().get<bool>(0)) co_return;
-  std::exception_ptr failure;
-  try {
-    co_await empty_log(*lease, deadline);
-    co_await lease->query(sql::kRetentionUnlock, {}, deadline);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  if (failure) {
-    lease->close();  // the lock goes with the session
-    std::rethrow_exception(failure);
-  }
+  const auto emptied = co_await attempt(empty_and_unlock(*lease, deadline));
+  if (emptied) co_return;
+  lease->close();  // the lock goes with the session
+  std::rethrow_exception(emptied.error());
+}
+
+Task<void> LogRetention::empty_and_unlock(pg::Connection& connection, Deadline deadline) {
+  co_await empty_log(connection, deadline);
+  co_await connection.query(sql::kRetentionUnlock, {}, deadline);
 }
 
 Task<void> LogRetention::empty_log(pg::Connection& connection, Deadline deadline) {
@@ -150,7 +134,7 @@ Task<bool> LogRetention::drop_partitions(pg::Connection& connection, Deadline de
     const bool done = co_await drop(connection, row, deadline);
     if (!done) co_return false;
     bytes = co_await measure(connection, deadline);
-    if (stop_asked_.is_set()) break;
+    if (stop_asked()) break;
   }
   co_return true;
 }
@@ -217,7 +201,7 @@ Task<pg::Batch> LogRetention::cut_ranges(pg::Connection& connection, std::int64_
 
 Task<void> LogRetention::delete_rows(pg::Connection& connection, Deadline deadline) {
   const auto limit = co_await bound(connection, deadline);
-  for (int i = 0; i < kBatchesOfRound && !stop_asked_.is_set(); ++i) {
+  for (int i = 0; i < kBatchesOfRound && !stop_asked(); ++i) {
     // Up to where everybody has read by their age; beyond it only what is too old for anybody.
     auto count = co_await delete_batch(connection, options_.keep, limit.seq, deadline);
     if (count == 0) {
@@ -247,7 +231,7 @@ Task<std::int64_t> LogRetention::delete_batch(pg::Connection& connection, std::c
 }
 
 Task<void> LogRetention::delete_effects(pg::Connection& connection, Deadline deadline) {
-  for (int i = 0; i < kBatchesOfRound && !stop_asked_.is_set(); ++i) {
+  for (int i = 0; i < kBatchesOfRound && !stop_asked(); ++i) {
     pg::Params params(kRowsOfBatch);
     const auto deleted = co_await connection.query(sql::kDeleteOldEffects, std::move(params), deadline);
     if (deleted.affected() == 0) co_return;

@@ -8,15 +8,15 @@
 // recounts the rest.
 //
 // One process at a time; bounded work each time. Waits for nobody: a consumer that has locked its offset is
-// marked by its own next move (cn_relay.offset_passes), and an open transaction that keeps a partition from going is
-// told and puts off the partition, not the rest of the round.
+// marked by its own next move (cn_relay.offset_passes), and an open transaction that keeps a partition from
+// going is told and puts off the partition, not the rest of the round.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "pg/pool.hpp"
 
 namespace todoke::outbox {
@@ -30,24 +30,22 @@ struct RetentionOptions {
   std::chrono::milliseconds wait_max{30'000};
 };
 
-class LogRetention final : public Service {
+class LogRetention final : public PeriodicService {
  public:
   LogRetention(const Executor& executor, RetentionOptions options, pg::Pool& pool, HealthBoard& health,
                metrics::Registry& registry);
 
-  [[nodiscard]] std::string_view name() const override { return "log retention"; }
   [[nodiscard]] bool essential() const override { return false; }
-  Task<void> start() override;
   Task<void> run() override;
-  void stop() override;
 
   // Takes keep, keep_max and bytes_max. On the executor; a round under way may take either.
   void set_bounds(const RetentionOptions& options);
 
-  // One round; also for tests. Does nothing while another process is at it.
-  Task<void> round();
+  // Also for tests. Does nothing while another process is at it.
+  Task<void> round(RoundCause cause) override;
 
  private:
+  Task<void> empty_and_unlock(pg::Connection& connection, Deadline deadline);
   Task<void> empty_log(pg::Connection& connection, Deadline deadline);
   // These four say false when an open transaction is in the way; the next round goes on from there.
   Task<bool> finish_detaches(pg::Connection& connection, Deadline deadline);
@@ -79,7 +77,6 @@ class LogRetention final : public Service {
   metrics::Counter& partitions_dropped_;  // todoke_log_partitions_dropped_total
   metrics::Gauge& bytes_;                 // todoke_log_bytes
   metrics::Gauge& held_back_;             // todoke_log_held_back
-  Signal stop_asked_;
 };
 
 }  // namespace todoke::outbox

@@ -31,14 +31,17 @@ LiveEventPtr live_of(const Incoming& incoming) {
 
 EphemeralExchange::EphemeralExchange(const Executor& executor, pg::Pool& pool, pg::Listener& listener,
                                      const Clock& clock, RelayMetrics& metrics, Deliver deliver)
-    : pool_(pool),
+    : PeriodicService(executor,
+                      {.name = "ephemeral", .failed = "no exchange with other relays", .every = kPollEvery},
+                      metrics.registry),
+      pool_(pool),
       listener_(listener),
       clock_(clock),
       metrics_(metrics),
       deliver_(std::move(deliver)),
       origin_(nostr::make_challenge()),
       sent_(kSentIdsMax),
-      wake_(executor) {}
+      executor_(executor) {}
 
 bool EphemeralExchange::send(LiveEventPtr live) {
   if (!sent_.add(live->event->id())) return false;
@@ -52,46 +55,29 @@ bool EphemeralExchange::send(LiveEventPtr live) {
     waiting_.push_back(std::move(live));
     if (waiting_.size() > 1) return true;
   }
-  wake_.set_from_anywhere();
+  wake_up();
   return true;
 }
 
 Task<void> EphemeralExchange::start() {
   subscription_ = listener_.subscribe("cn_relay_ephemeral", [this](const pg::Wake& wake) {
-    asio::post(wake_.executor(), [this, repoll = wake.repoll] {
+    asio::post(executor_, [this, repoll = wake.repoll] {
       // After a restart of the server the ids may begin anew.
       if (repoll) last_id_ = 0;
       told_ = true;
-      wake_.set();
+      wake_up();
     });
   });
   co_return;
 }
 
-void EphemeralExchange::stop() {
-  stop_asked_ = true;
-  wake_.set();
-}
-
 Task<void> EphemeralExchange::run() {
-  while (!stop_asked_) {
-    const bool woken = co_await wake_.wait_for(kPollEvery);
-    wake_.reset();
-    told_ = told_ || !woken;
-    std::exception_ptr failure;
-    try {
-      co_await exchange();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (!failure) continue;
-    log::warning("ephemeral", "no exchange with other relays", {{"error", describe(failure)}});
-    co_await wake_.wait_for(kPollEvery);
-  }
+  co_await PeriodicService::run();
   subscription_ = {};
 }
 
-Task<void> EphemeralExchange::exchange() {
+Task<void> EphemeralExchange::round(RoundCause cause) {
+  told_ = told_ || cause == RoundCause::time;
   const auto deadline = Deadline::after(kExchangeMax);
   const auto lease = co_await pool_.acquire(deadline);
   co_await write(*lease, deadline);

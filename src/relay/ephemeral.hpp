@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 #include "relay/incoming.hpp"
@@ -21,7 +21,7 @@
 
 namespace todoke::relay {
 
-class EphemeralExchange final : public Service {
+class EphemeralExchange final : public PeriodicService {
  public:
   using Deliver = std::function<void(LiveEventPtr)>;
   static constexpr std::size_t kWaitingMax = 2'000;
@@ -32,14 +32,12 @@ class EphemeralExchange final : public Service {
   // From anywhere. False: it was sent before.
   bool send(LiveEventPtr live);
 
-  [[nodiscard]] std::string_view name() const override { return "ephemeral"; }
   [[nodiscard]] bool essential() const override { return false; }
   Task<void> start() override;
   Task<void> run() override;
-  void stop() override;
 
  private:
-  Task<void> exchange();
+  Task<void> round(RoundCause cause) override;
   Task<void> write(pg::Connection& connection, Deadline deadline);
   Task<void> read(pg::Connection& connection, Deadline deadline);
   void deliver_foreign(pg::ByteView json);
@@ -51,9 +49,8 @@ class EphemeralExchange final : public Service {
   Deliver deliver_;
   const std::string origin_;
   KnownIds sent_;
-  Signal wake_;
+  Executor executor_;
   bool told_ = true;  // others may have sent something
-  bool stop_asked_ = false;
   std::int64_t last_id_ = 0;
   SteadyTime empty_at_{};
   pg::Listener::Subscription subscription_;

@@ -29,7 +29,11 @@ nostr::Seq seq_in(std::string_view payload) {
 Hub::Hub(const Executor& executor, Executor read_executor, HubOptions options, Reader& reader,
          pg::Listener& listener, TopicBook& topics, outbox::LogSignal& log, const Clock& clock,
          RelayMetrics& metrics)
-    : executor_(executor),
+    : PeriodicService(
+          executor,
+          {.name = "live", .failed = "the log was not followed, trying again", .every = options.poll_every},
+          metrics.registry),
+      executor_(executor),
       options_(std::move(options)),
       listener_(listener),
       log_(log),
@@ -38,8 +42,7 @@ Hub::Hub(const Executor& executor, Executor read_executor, HubOptions options, R
       cache_(options_.cache),
       follower_(options_.batches_max),
       subscriptions_(executor, std::move(read_executor), options_, reader, topics, follower_, cache_, clock,
-                     metrics),
-      wake_(executor) {}
+                     metrics) {}
 
 Hub::~Hub() = default;
 
@@ -88,7 +91,7 @@ void Hub::lost_effect(const std::vector<Gone>& gone) {
 
 void Hub::appended(const Appended& log, std::vector<LiveEventPtr> stored) {
   metrics_.live_batches_let_go.add(follower_.appended({log, std::move(stored)}));
-  wake_.set();
+  wake_up();
   apply_batches();
 }
 
@@ -96,7 +99,7 @@ void Hub::restored() {
   known_.clear();
   cache_.clear();
   follower_.restored();
-  wake_.set();
+  wake_up();
 }
 
 void Hub::apply_batches() {
@@ -141,33 +144,20 @@ Task<void> Hub::start() {
   subscription_ = listener_.subscribe("cn_relay_outbox", [this](const pg::Wake& wake) {
     const auto seq = wake.repoll ? LogFollower::kNoEnd : seq_in(wake.payload);
     asio::post(executor_, [this, seq] {
-      if (follower_.told(seq)) wake_.set();
+      if (follower_.told(seq)) wake_up();
     });
   });
 }
 
-void Hub::stop() {
-  stop_asked_ = true;
-  wake_.set();
-}
-
 Task<void> Hub::run() {
-  while (!stop_asked_) {
-    const bool woken = co_await wake_.wait_for(options_.poll_every);
-    wake_.reset();
-    if (!woken) follower_.told();
-    const auto followed = co_await attempt(follow());
-    if (followed) continue;
-    log::warning("live", "the log was not followed, trying again", {{"error", describe(followed.error())}});
-    co_await sleep_for(options_.poll_every);
-    follower_.told();
-  }
+  co_await PeriodicService::run();
   subscription_ = {};
   connection_.reset();
   co_await subscriptions_.wait_for_reads();
 }
 
-Task<void> Hub::follow() {
+Task<void> Hub::round(RoundCause cause) {
+  if (cause == RoundCause::time) follower_.told();
   co_await catch_up();
   co_await notify_others();
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "outbox/log_signal.hpp"
 #include "pg/connection.hpp"
 #include "pg/listener.hpp"
@@ -23,7 +23,7 @@
 
 namespace todoke::relay {
 
-class Hub final : public Service, public CommitListener {
+class Hub final : public PeriodicService, public CommitListener {
  public:
   Hub(const Executor& executor, Executor read_executor, HubOptions options, Reader& reader,
       pg::Listener& listener, TopicBook& topics, outbox::LogSignal& log, const Clock& clock,
@@ -52,10 +52,8 @@ class Hub final : public Service, public CommitListener {
   void restored() override;
   [[nodiscard]] nostr::Seq head() const override { return follower_.head(); }
 
-  [[nodiscard]] std::string_view name() const override { return "live"; }
   Task<void> start() override;
   Task<void> run() override;
-  void stop() override;
 
  private:
   void apply_batches();
@@ -64,7 +62,7 @@ class Hub final : public Service, public CommitListener {
   void apply_stored(const LiveEventPtr& live);
   void apply_row(const pg::Row& row);
   void delivered();
-  Task<void> follow();
+  Task<void> round(RoundCause cause) override;
   Task<void> catch_up();
   Task<void> fetch_rows(LogFollower::Fetch fetch);
   Task<void> notify_others();
@@ -81,8 +79,6 @@ class Hub final : public Service, public CommitListener {
   LogFollower follower_;
   Subscriptions subscriptions_;
   std::unique_ptr<pg::Connection> connection_;
-  Signal wake_;
-  bool stop_asked_ = false;
   pg::Listener::Subscription subscription_;
 };
 

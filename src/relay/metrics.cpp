@@ -11,7 +11,8 @@ constexpr std::size_t kReasonSeriesSpare = 8;
 }  // namespace
 
 RelayMetrics::RelayMetrics(metrics::Registry& r)
-    : subscriptions(r.gauge("todoke_ws_subscriptions", "Open subscriptions.")),
+    : registry(r),
+      subscriptions(r.gauge("todoke_ws_subscriptions", "Open subscriptions.")),
       received(r.counters("todoke_ingest_received_total", "Events that came in, by where from.", {"source"})),
       received_ws(received.with({"ws"})),
       rejected(r.counters("todoke_ingest_rejected_total", "Events that were refused, by why.", {"reason"},

@@ -8,6 +8,7 @@ namespace todoke::relay {
 struct RelayMetrics {
   explicit RelayMetrics(metrics::Registry& registry);
 
+  metrics::Registry& registry;
   metrics::Gauge& subscriptions;                    // todoke_ws_subscriptions
   metrics::Family<metrics::Counter>& received;      // todoke_ingest_received_total{source}
   metrics::Counter& received_ws;                    // … of the WebSocket

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/periodic.hpp"
 #include "net/config.hpp"
 #include "net/rate_limit.hpp"
 #include "nostr/replies.hpp"
@@ -289,12 +290,15 @@ class Relay {
 namespace {
 
 // What must be there before the others start, and what has no better place.
-class RelayService final : public Service {
+class RelayService final : public PeriodicService {
  public:
-  RelayService(const Executor& executor, pg::Pool& pool, std::shared_ptr<Relay> relay)
-      : pool_(pool), relay_(std::move(relay)), stop_asked_(executor) {}
-
-  [[nodiscard]] std::string_view name() const override { return "relay"; }
+  RelayService(const Executor& executor, pg::Pool& pool, std::shared_ptr<Relay> relay,
+               metrics::Registry& registry)
+      : PeriodicService(executor,
+                        {.name = "relay", .failed = "sessions were not checked", .every = kAuthCheckEvery},
+                        registry),
+        pool_(pool),
+        relay_(std::move(relay)) {}
 
   Task<void> start() override {
     if (relay_->policy() == nostr::TopicPolicy::open) {
@@ -302,20 +306,14 @@ class RelayService final : public Service {
     }
   }
 
-  Task<void> run() override {
-    for (;;) {
-      const bool stopped = co_await stop_asked_.wait_for(kAuthCheckEvery);
-      if (stopped) break;
-      relay_->check_auth();
-    }
+ private:
+  Task<void> round(RoundCause /*cause*/) override {
+    relay_->check_auth();
+    co_return;
   }
 
-  void stop() override { stop_asked_.set(); }
-
- private:
   pg::Pool& pool_;
   std::shared_ptr<Relay> relay_;
-  Signal stop_asked_;
 };
 
 Task<net::Response> information(std::string document) {
@@ -367,8 +365,9 @@ std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts) {
   const auto relay = std::make_shared<Relay>(parts);
   add_routes(parts.router, relay, parts.config, parts.version);
   parts.on_change([relay](const Config& config) { relay->change(config); });
-  return {std::make_shared<RelayService>(parts.executor, parts.pool, relay), part_of(relay, relay->topics()),
-          part_of(relay, relay->hub()), part_of(relay, relay->ephemeral()), part_of(relay, relay->writer())};
+  return {std::make_shared<RelayService>(parts.executor, parts.pool, relay, parts.metrics),
+          part_of(relay, relay->topics()), part_of(relay, relay->hub()), part_of(relay, relay->ephemeral()),
+          part_of(relay, relay->writer())};
 }
 
 }  // namespace todoke::relay

@@ -31,44 +31,28 @@ bool TopicSet::is_low_priority(std::string_view topic) const {
 
 TopicBook::TopicBook(const Executor& executor, TopicSettings settings, pg::Pool& pool, pg::Listener& listener,
                      metrics::Registry& registry)
-    : settings_(std::move(settings)),
+    : PeriodicService(executor,
+                      {.name = "topics",
+                       .failed = "the list of topics was not read; the old one holds",
+                       .every = kPollEvery},
+                      registry),
+      settings_(std::move(settings)),
       pool_(pool),
       listener_(listener),
       enabled_(registry.gauge("todoke_topics_enabled", "Topics that the node takes.")),
-      wake_(executor),
       topics_(std::make_shared<const TopicSet>(settings_, TopicSet::Topics())) {}
 
 Task<void> TopicBook::start() {
-  co_await load();
-  subscription_ =
-      listener_.subscribe("cn_relay_topics", [this](const pg::Wake&) { wake_.set_from_anywhere(); });
-}
-
-void TopicBook::stop() {
-  stop_asked_ = true;
-  wake_.set();
+  co_await round(RoundCause::time);
+  subscription_ = listener_.subscribe("cn_relay_topics", [this](const pg::Wake&) { wake_up(); });
 }
 
 Task<void> TopicBook::run() {
-  while (!stop_asked_) {
-    co_await wake_.wait_for(kPollEvery);
-    if (stop_asked_) break;
-    wake_.reset();
-    std::exception_ptr failure;
-    try {
-      co_await load();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) {
-      log::warning("topics", "the list of topics was not read; the old one holds",
-                   {{"error", describe(failure)}});
-    }
-  }
+  co_await PeriodicService::run();
   subscription_ = {};
 }
 
-Task<void> TopicBook::load() {
+Task<void> TopicBook::round(RoundCause /*cause*/) {
   const auto deadline = Deadline::after(kLoadMax);
   const auto lease = co_await pool_.acquire(deadline);
   const auto rows = co_await lease->query(sql::kLoadTopics, {settings_.enabled_max + 1}, deadline);

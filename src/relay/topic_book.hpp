@@ -13,7 +13,7 @@
 
 #include "base/hash_table.hpp"
 #include "base/metrics.hpp"
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "base/shared_value.hpp"
 #include "nostr/event.hpp"
 #include "pg/listener.hpp"
@@ -52,7 +52,7 @@ class TopicSet {
   Topics enabled_;
 };
 
-class TopicBook final : public Service {
+class TopicBook final : public PeriodicService {
  public:
   TopicBook(const Executor& executor, TopicSettings settings, pg::Pool& pool, pg::Listener& listener,
             metrics::Registry& registry);
@@ -63,20 +63,16 @@ class TopicBook final : public Service {
   // Called on the executor after every change. To be set before start().
   void on_change(std::function<void()> callback) { on_change_ = std::move(callback); }
 
-  [[nodiscard]] std::string_view name() const override { return "topics"; }
   Task<void> start() override;
   Task<void> run() override;
-  void stop() override;
 
  private:
-  Task<void> load();
+  Task<void> round(RoundCause cause) override;
 
   TopicSettings settings_;
   pg::Pool& pool_;
   pg::Listener& listener_;
   metrics::Gauge& enabled_;  // todoke_topics_enabled
-  Signal wake_;
-  bool stop_asked_ = false;
   pg::Listener::Subscription subscription_;
   std::function<void()> on_change_;
   SharedValue<TopicSet> topics_;

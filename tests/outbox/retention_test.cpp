@@ -23,7 +23,7 @@ class RetentionTest : public LogTest {
 
   void round(RetentionOptions options = {}) {
     LogRetention retention(loop_.executor(), options, pool_, board, registry);
-    loop_.run(retention.round());
+    loop_.run(retention.round(RoundCause::time));
   }
   // Rows of partition `index`, five before its end; then the partitions that come next.
   void fill_end_of(std::int64_t index) {
