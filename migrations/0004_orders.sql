@@ -220,6 +220,8 @@ CREATE TABLE orders.fix_orders (
   reports_stored bigint NOT NULL DEFAULT 0,
   reports_applied bigint NOT NULL DEFAULT 0,
   touched_at timestamptz NOT NULL DEFAULT now(),
+  is_watched boolean NOT NULL DEFAULT true,
+  asked_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (session, cl_ord_id)
 ) WITH (fillfactor = 80);
 COMMENT ON TABLE orders.fix_orders IS
@@ -227,6 +229,10 @@ COMMENT ON TABLE orders.fix_orders IS
 COMMENT ON COLUMN orders.fix_orders.reports_applied IS
   'How many of its reports the ledger is known to show. Fewer than stored: somebody has to look.';
 CREATE INDEX fix_orders_unapplied ON orders.fix_orders (session, cl_ord_id) WHERE reports_stored > reports_applied;
+COMMENT ON COLUMN orders.fix_orders.is_watched IS
+  'It may be in doubt, or the broker may work on it: the worker that has the session asks about it now and then.';
+COMMENT ON COLUMN orders.fix_orders.asked_at IS 'When it went out, or was its turn to be asked about last.';
+CREATE INDEX fix_orders_watched ON orders.fix_orders (session, asked_at) WHERE is_watched;
 CREATE INDEX fix_orders_touched ON orders.fix_orders (touched_at);
 
 CREATE TABLE orders.fix_reports (
@@ -248,7 +254,8 @@ CREATE TABLE orders.fix_reports (
   received_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (session, cl_ord_id, exec_id)
 );
-COMMENT ON TABLE orders.fix_reports IS 'ExecutionReports, each once. Amounts as the broker wrote them.';
+COMMENT ON TABLE orders.fix_reports IS
+  'ExecutionReports, each once, and of each order the last answer to a status request. Amounts as the broker wrote them.';
 CREATE INDEX fix_reports_received ON orders.fix_reports (received_at);
 
 CREATE TABLE orders.fix_reports_archive (
@@ -274,27 +281,6 @@ COMMENT ON TABLE orders.fix_reports_archive IS
   'ExecutionReports of orders that are over, and of those whose ClOrdID went to a later order.';
 COMMENT ON COLUMN orders.fix_reports_archive.outbox_id IS 'NULL: of an order that did not go out from here.';
 CREATE INDEX fix_reports_archive_outbox ON orders.fix_reports_archive (outbox_id);
-
-CREATE TABLE orders.fix_questions (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  session text COLLATE "C" NOT NULL,
-  cl_ord_id text COLLATE "C" NOT NULL,
-  outbox_id bigint NOT NULL,
-  asked_by text COLLATE "C" NOT NULL,
-  asked_at timestamptz NOT NULL DEFAULT now(),
-  answered_at timestamptz,
-  answer text COLLATE "C" CHECK (answer IN ('found', 'not_found', 'unknown')),
-  is_taken boolean,
-  executed_qty text COLLATE "C",
-  message text,
-  CHECK ((answer IS NULL) = (answered_at IS NULL))
-);
-COMMENT ON TABLE orders.fix_questions IS
-  'What `todoke orders reconcile` wants to know of a broker that speaks FIX. The worker that has the session asks the broker and writes down what it says; the command deletes its rows when it has read them, and the worker sweeps what is left.';
-COMMENT ON COLUMN orders.fix_questions.asked_by IS 'One run of the command.';
-COMMENT ON COLUMN orders.fix_questions.answer IS 'unknown: the broker could not be asked; message says why.';
-COMMENT ON COLUMN orders.fix_questions.is_taken IS 'found: whether the broker took the order, or else rejected it.';
-COMMENT ON COLUMN orders.fix_questions.executed_qty IS 'found: what the broker counts, a decimal as text.';
 
 -- ---------------------------------------------------------------------------------------------- functions: reading
 

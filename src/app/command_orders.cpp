@@ -329,8 +329,8 @@ const Registration kRegistered(Command{
         "resume    takes that halt away\n"
         "reconcile compares outbox, ledger, journal and the broker's book and names each difference; ends "
         "with 0 "
-        "when all agree, with 1 when there is a difference or the broker could not be asked about an "
-        "order\n\n"
+        "when all agree, with 1 when there is a difference or what the broker has of an "
+        "order is not known\n\n"
         "release, abort and settle need --force for an order that a worker holds: the worker is fenced and, "
         "but for "
         "settle, the order marked as in doubt. Every change is audited with your user name and --reason.",

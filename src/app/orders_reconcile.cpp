@@ -10,7 +10,6 @@
 #include "app/connection_in_use.hpp"
 #include "orders/admin/reconcile.hpp"
 #include "orders/brokers/fix/book.hpp"
-#include "orders/brokers/fix/config.hpp"
 #include "orders/brokers/http/adapter.hpp"
 #include "orders/brokers/paper/adapter.hpp"
 #include "orders/core/timestamp.hpp"
@@ -19,11 +18,6 @@
 
 namespace todoke::app {
 namespace {
-
-// A session whose owner died is another worker's after its lease; then that one logs on.
-constexpr std::chrono::milliseconds kLogonMax(5'000);
-// Several at once are asked through a FIX session, so that an answer comes within one of these.
-constexpr int kBrokerTimeouts = 4;
 
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -51,10 +45,7 @@ void open_book(AskableBroker& broker, const std::string& name, const Config& con
                const Executor& executor) {
   const auto timeout = config.get(orders::keys::kBrokerTimeout);
   if (name == "fix") {
-    pg::ConnectOptions connect;
-    connect.url = database_in_use(config).url;
-    const auto patience = kBrokerTimeouts * timeout + config.get(orders::keys::kFixLease) + kLogonMax;
-    broker.book = std::make_unique<orders::FixBook>(std::move(connect), patience);
+    broker.book = std::make_unique<orders::FixBook>(*broker.pool);
   } else if (name == "paper") {
     auto options = orders::PaperOptions::from(config);
     if (!options) throw UserError(options.error().message);
@@ -70,9 +61,9 @@ void open_book(AskableBroker& broker, const std::string& name, const Config& con
 }
 
 std::string summary(const orders::ReconcileProgress& seen) {
-  auto text = fmt::format("{} orders, {} not settled yet, {} asked at the broker, {} with differences",
+  auto text = fmt::format("{} orders, {} not settled yet, {} compared with the broker, {} with differences",
                           seen.orders, seen.open, seen.asked, seen.different);
-  if (seen.not_asked > 0) text += fmt::format(", {} not asked at the broker", seen.not_asked);
+  if (seen.not_asked > 0) text += fmt::format(", {} not compared with the broker", seen.not_asked);
   if (seen.changed > 0) text += fmt::format(", {} changed meanwhile", seen.changed);
   return text + "\n";
 }

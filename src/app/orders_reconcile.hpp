@@ -6,7 +6,7 @@
 
 namespace todoke::app {
 
-// 0: all books agree; 1: they don't, or the broker could not be asked about an order.
+// 0: all books agree; 1: they don't, or what the broker has of an order is not known.
 int reconcile_orders(const Config& config, const Arguments& arguments);
 
 }  // namespace todoke::app

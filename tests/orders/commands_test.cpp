@@ -358,7 +358,7 @@ TEST_F(OrderCommands, ReconcileNamesWhatTheBooksDisagreeAbout) {
   }
   worker->stop();
   const std::vector<std::string> ask{"reconcile", "--adapter", "paper", "--since", "2020-01-01T00:00:00Z"};
-  EXPECT_THAT(done(ask), HasSubstr("3 orders, 0 not settled yet, 3 asked at the broker, 0 with differences"));
+  EXPECT_THAT(done(ask), HasSubstr("3 orders, 0 not settled yet, 3 compared with the broker, 0 with differences"));
   run("DELETE FROM orders.paper_book WHERE broker_id = 'books-key-1'");
   run("UPDATE orders.paper_book SET qty = 1 WHERE broker_id = 'books-key-2'");
   accept("books-key-4");
@@ -367,7 +367,7 @@ TEST_F(OrderCommands, ReconcileNamesWhatTheBooksDisagreeAbout) {
   EXPECT_THAT(compared.out, HasSubstr("here it succeeded; the broker does not have it"));
   EXPECT_THAT(compared.out, HasSubstr("the ledger has executed_qty 2, the broker 1"));
   EXPECT_THAT(compared.out,
-              HasSubstr("4 orders, 1 not settled yet, 3 asked at the broker, 2 with differences"));
+              HasSubstr("4 orders, 1 not settled yet, 3 compared with the broker, 2 with differences"));
   EXPECT_THAT(compared.out, testing::Not(HasSubstr("books-key")));
   EXPECT_EQ(orders({"reconcile"}).code, 2);
   EXPECT_EQ(orders({"reconcile", "--adapter", "papr", "--since", "2020-01-01T00:00:00Z"}).code, 2);

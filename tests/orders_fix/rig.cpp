@@ -41,14 +41,11 @@ FixSide::FixSide(const TestDatabase& database, int port, const std::string& work
   link_ = std::make_shared<orders::FixLink>(
       options, orders::FixLinkParts{io_.get_executor(), clock_, *pool_, connect, health_, metrics_, worker});
   adapter_ = std::make_unique<orders::FixAdapter>(link_);
-  listener_ = std::make_unique<pg::Listener>(io_.get_executor(), pg::ListenerOptions{connect}, metrics_);
-  questions_ = std::make_unique<orders::FixQuestions>(
-      link_,
-      orders::FixQuestionsParts{io_.get_executor(), clock_, *pool_, *listener_, metrics_, kQuestionMax});
+  watch_ = std::make_unique<orders::FixWatch>(
+      link_, orders::FixWatchParts{io_.get_executor(), clock_, *pool_, metrics_, kQuestionMax});
   // Stopped one after the other, as a node does.
-  run(*listener_, [this] { guard_.reset(); });
-  run(*link_, [this] { listener_->stop(); });
-  run(*questions_, [this] { link_->stop(); });
+  run(*link_, [this] { guard_.reset(); });
+  run(*watch_, [this] { link_->stop(); });
   thread_ = std::thread([this] { io_.run(); });
 }
 
@@ -72,7 +69,7 @@ FixSide::~FixSide() {
 void FixSide::stop() {
   if (stopped_) return;
   stopped_ = true;
-  asio::post(io_, [this] { questions_->stop(); });
+  asio::post(io_, [this] { watch_->stop(); });
   thread_.join();
   pool_->close();
   io_.restart();

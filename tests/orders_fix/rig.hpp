@@ -1,4 +1,4 @@
-// A worker's side of a FIX session in the test's process: link, adapter and questions on a loop of their own,
+// A worker's side of a FIX session in the test's process: link, adapter and watch on a loop of their own,
 // with a broker and a database.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "broker.hpp"
 #include "harness/await.hpp"
 #include "harness/test_database.hpp"
-#include "orders/brokers/fix/questions.hpp"
+#include "orders/brokers/fix/watch.hpp"
 #include "orders/core/order.hpp"
 
 namespace todoke::test {
@@ -72,8 +72,7 @@ class FixSide {
   std::unique_ptr<pg::Pool> pool_;
   std::shared_ptr<orders::FixLink> link_;
   std::unique_ptr<orders::FixAdapter> adapter_;
-  std::unique_ptr<pg::Listener> listener_;
-  std::unique_ptr<orders::FixQuestions> questions_;
+  std::unique_ptr<orders::FixWatch> watch_;
   std::thread thread_;
   bool stopped_ = false;
 };

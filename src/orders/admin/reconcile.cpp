@@ -24,7 +24,7 @@ void compare_broker(const OrderBooks& books, std::vector<std::string>& found) {
   const auto& broker = *books.broker;
   const bool executed = broker.answer == FindAnswer::found && broker.result.status == ExecStatus::ok;
   if (broker.answer == FindAnswer::unknown) {
-    found.push_back("the broker could not be asked: " + broker.message);
+    found.push_back("what the broker has is not known: " + broker.message);
   } else if (executed && !books.succeeded) {
     found.push_back(
         fmt::format("the broker has it, executed {}; here it is aborted", broker.result.executed_qty.text()));

@@ -79,7 +79,7 @@ TEST(Reconcile, TheBrokerMustHaveWhatSucceededAndNothingElse) {
   books.broker = has(1);
   EXPECT_THAT(differences(books), ElementsAre("the ledger has executed_qty 2, the broker 1"));
   books.broker = answer(FindAnswer::unknown, "down");
-  EXPECT_THAT(differences(books), ElementsAre("the broker could not be asked: down"));
+  EXPECT_THAT(differences(books), ElementsAre("what the broker has is not known: down"));
   books.broker.reset();
   EXPECT_THAT(differences(books), IsEmpty());
   books = aborted();

@@ -8,7 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "orders/brokers/fix/adapter.hpp"
-#include "orders/brokers/fix/questions.hpp"
+#include "orders/brokers/fix/watch.hpp"
 #include "orders/brokers/http/adapter.hpp"
 #include "orders/brokers/paper/adapter.hpp"
 #include "orders/brokers/paper/noop_adapter.hpp"
@@ -182,10 +182,9 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
                                                    parts.health, parts.metrics, name});
       built.services.push_back(fix);
       const auto timeout = parts.config.get(keys::kBrokerTimeout);
-      built.services.push_back(
-          std::make_shared<FixQuestions>(fix, FixQuestionsParts{parts.executor, parts.clock, parts.pool,
-                                                                parts.listener, parts.metrics, timeout}));
-      built.stops_within += FixLink::kStopMax + timeout + 2 * FixQuestions::kStatementMax;
+      built.services.push_back(std::make_shared<FixWatch>(
+          fix, FixWatchParts{parts.executor, parts.clock, parts.pool, parts.metrics, timeout}));
+      built.stops_within += FixLink::kStopMax + timeout + FixWatch::kStatementMax;
     }
     const auto worker = std::make_shared<OrderWorker>(parts, name, parts.halts, metrics, fix);
     built.services.push_back(worker);

@@ -159,7 +159,8 @@ Task<FindOutcome> FixAdapter::find(SendRequest request, Deadline deadline) {
     co_return found(view, *request.order);
   }
   if (!is_open) co_return not_asked(std::move(why));
-  co_return co_await ask(request, std::move(stored), deadline);
+  const bool keeps = stored.is_order;
+  co_return co_await ask(request, std::move(stored), keeps, deadline);
 }
 
 Task<FindOutcome> FixAdapter::ask_broker(SendRequest request, Deadline deadline) {
@@ -167,13 +168,17 @@ Task<FindOutcome> FixAdapter::ask_broker(SendRequest request, Deadline deadline)
   if (!link_->is_open(why)) co_return not_asked(std::move(why));
   if (link_->is_awaited(request.broker_id)) co_return unknown("the order is being sent at this moment");
   FixStored nothing;
-  co_return co_await ask(request, std::move(nothing), deadline);
+  co_return co_await ask(request, std::move(nothing), true, deadline);
 }
 
-Task<FindOutcome> FixAdapter::ask(const SendRequest& request, FixStored stored, Deadline deadline) {
+Task<FindOutcome> FixAdapter::ask(const SendRequest& request, FixStored stored, bool keeps,
+                                  Deadline deadline) {
   const auto& order = *request.order;
   const auto awaited = link_->await(request.broker_id);
   awaited->answers_only = !stored.is_order;
+  awaited->keeps_answers = keeps;
+  // What it said when it was asked before is no answer to this question.
+  std::erase_if(stored.reports, is_status);
   awaited->reports = std::move(stored.reports);
   fix::StatusRequest question;
   question.cl_ord_id = request.broker_id;
@@ -197,6 +202,7 @@ Task<FindOutcome> FixAdapter::ask(const SendRequest& request, FixStored stored, 
     if (awaited->refused && !awaited->refused->of_order) {
       const auto& refused = *awaited->refused;
       if (refused.business && refused.reason == kUnknownId) {
+        if (awaited->keeps_answers) link_->keep_status(unknown_order(request.broker_id));
         co_return FindOutcome{FindAnswer::not_found, {}, {}};
       }
       co_return unknown("the broker refused the status request");

@@ -22,13 +22,15 @@ class FixAdapter final : public BrokerAdapter {
   [[nodiscard]] bool can_find() const override { return true; }
   Task<SendOutcome> send(SendRequest request, Deadline deadline) override;
   Task<FindOutcome> find(SendRequest request, Deadline deadline) override;
-  // What the broker says now, whatever is stored. Leaves alone an order that is being sent or looked up.
+  // What the broker says now of an order that was written down, whatever is stored; it is stored, too. Leaves
+  // alone an order that is being sent or looked up.
   Task<FindOutcome> ask_broker(SendRequest request, Deadline deadline);
 
  private:
   Task<SendOutcome> wait_for_outcome(const SendRequest& request, std::shared_ptr<FixAwaited> awaited,
                                      Deadline deadline);
-  Task<FindOutcome> ask(const SendRequest& request, FixStored stored, Deadline deadline);
+  // `keeps`: the order was written down, so that what the broker says is stored.
+  Task<FindOutcome> ask(const SendRequest& request, FixStored stored, bool keeps, Deadline deadline);
 
   std::shared_ptr<FixLink> link_;
 };

@@ -1,59 +1,37 @@
-// The book of a broker that speaks FIX, asked through the worker that has the session (fix_questions.hpp). A
-// question goes to the session that its order went out on.
+// The book of a broker that speaks FIX, as far as its reports and its answers to status requests have told:
+// the worker that has the session asks about orders in doubt and orders that the broker works on (watch.hpp),
+// and all that came is stored. One statement for a page of orders; the broker is not asked.
 //
-// At most kWaitingMax questions wait for an answer. As long as answers come they are waited for; when none
-// has come for `patience`, the rest is given up. A session that nobody has, or whose broker answered nothing
-// of some questions in a row, is not asked again; a notice says so.
+// The answer to a status request counts alone when nothing has come after it: it is what the broker says of
+// the order now. An order that is in doubt or works, and whose session nobody has, is not answered for; a
+// notice says so.
 #pragma once
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "orders/core/adapter.hpp"
-#include "pg/connection.hpp"
+#include "pg/pool.hpp"
 
 namespace todoke::orders {
 
 class FixBook final : public BrokerBook {
  public:
-  static constexpr std::size_t kWaitingMax = 100;
-  // Of all commands together, as seen when another kWaitingMax are asked.
-  static constexpr std::int64_t kWaitingOfAllMax = 1'000;
-  // So many unanswered, and not one answered, say that the broker does not answer.
-  static constexpr std::size_t kSilentMin = 8;
   static constexpr std::chrono::milliseconds kStatementMax{10'000};
-  // Notifications wake it; this is for those that were lost.
-  static constexpr std::chrono::milliseconds kLookEvery{1'000};
 
-  FixBook(pg::ConnectOptions connect, std::chrono::milliseconds patience);
+  // The pool outlives the book.
+  explicit FixBook(pg::Pool& pool) : pool_(pool) {}
 
   Task<Answers> ask(std::vector<AskedOrder> orders) override;
 
  private:
-  using Outcomes = std::map<std::int64_t, std::optional<FindOutcome>>;  // by outbox_id
+  struct Told;
+  void answer(const AskedOrder& order, const Told& told, Answers& answers);
 
-  Task<pg::Connection*> connection();
-  Task<void> ask_some(std::span<const AskedOrder> orders, Answers& answers);
-  // By outbox_id the session of each that waits now; what can't be asked is in `outcomes`.
-  Task<std::map<std::int64_t, std::string>> put(std::span<const AskedOrder> orders, Outcomes& outcomes,
-                                                Answers& answers);
-  Task<void> wait_for_answers();
-  Task<void> collect(Outcomes& outcomes);
-  void close_silent(const std::map<std::int64_t, std::string>& asked, const Outcomes& outcomes,
-                    Answers& answers);
-
-  pg::ConnectOptions connect_;
-  std::chrono::milliseconds patience_;
-  std::string run_;  // this one's name, in asked_by
-  std::unique_ptr<pg::Connection> connection_;
-  std::set<std::string> closed_;  // sessions that are not asked any more
+  pg::Pool& pool_;
+  std::set<std::string> ownerless_;  // sessions that a notice was given of
 };
 
 }  // namespace todoke::orders

@@ -95,8 +95,8 @@ inline constexpr Key<std::int64_t> kFixQuestionsPerSec{{
     .name = "orders.fix.questions_per_sec",
     .type = KeyType::integer,
     .fallback = "20",
-    .meaning = "How many status requests a second go to the broker for `todoke orders reconcile`. Stay below "
-               "what the broker allows a session, and leave room for orders.",
+    .meaning = "How many status requests a second go to the broker about orders in doubt and orders that it "
+               "works on. Stay below what the broker allows a session, and leave room for orders.",
     .min = 1,
     .max = 1'000,
 }};

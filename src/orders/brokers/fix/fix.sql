@@ -51,9 +51,11 @@ FROM unnest($3::text[], $4::bigint[], $5::text[]) AS t (cl_ord_id, outbox_id, id
 WHERE EXISTS (SELECT FROM orders.fix_sessions s WHERE s.session = $1 AND s.epoch = $2)
 ORDER BY t.cl_ord_id
 ON CONFLICT (session, cl_ord_id) DO UPDATE
-SET outbox_id = excluded.outbox_id, idempotency_key = excluded.idempotency_key, reports_stored = 0, reports_applied = 0,
-  touched_at = now()
-WHERE f.outbox_id <> excluded.outbox_id;
+SET outbox_id = excluded.outbox_id, idempotency_key = excluded.idempotency_key,
+  reports_stored = CASE WHEN f.outbox_id = excluded.outbox_id THEN f.reports_stored ELSE 0 END,
+  reports_applied = CASE WHEN f.outbox_id = excluded.outbox_id THEN f.reports_applied ELSE 0 END,
+  is_watched = true, asked_at = now(), touched_at = now()
+WHERE f.outbox_id <> excluded.outbox_id OR NOT f.is_watched;
 
 -- Each report once. Returned: for each ClOrdID with a new one, how many there are, and whether the order is known.
 -- name: fix_put_reports
@@ -72,11 +74,91 @@ WITH stored AS (
   RETURNING cl_ord_id),
 counted AS (SELECT cl_ord_id, count(*) AS fresh FROM stored GROUP BY cl_ord_id),
 marked AS (
-  UPDATE orders.fix_orders f SET reports_stored = f.reports_stored + c.fresh, touched_at = now()
+  UPDATE orders.fix_orders f SET reports_stored = f.reports_stored + c.fresh, is_watched = true, touched_at = now()
   FROM counted c WHERE f.session = $1 AND f.cl_ord_id = c.cl_ord_id
   RETURNING f.cl_ord_id)
 SELECT c.cl_ord_id, c.fresh, m.cl_ord_id IS NOT NULL AS is_known
 FROM counted c LEFT JOIN marked m ON m.cl_ord_id = c.cl_ord_id;
+
+-- The answers to status requests: one for each order, the last, which takes its place after the reports that came before it.
+-- Their exec_id is one that no report can have. Only of orders that went out from here.
+-- name: fix_put_statuses
+WITH stored AS (
+  INSERT INTO orders.fix_reports (session, cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status,
+    ord_rej_reason, last_qty, last_px, cum_qty, avg_px, transact_time, text)
+  SELECT $1, t.cl_ord_id, t.exec_id, t.order_id, t.exec_type, t.exec_ref_id, t.ord_status, t.ord_rej_reason, t.last_qty,
+    t.last_px, t.cum_qty, t.avg_px, t.transact_time, t.text
+  FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
+              $12::text[], $13::text[], $14::text[], $15::text[])
+    AS t (cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status, ord_rej_reason, last_qty, last_px, cum_qty,
+          avg_px, transact_time, text)
+    JOIN orders.fix_orders f ON f.session = $1 AND f.cl_ord_id = t.cl_ord_id
+  WHERE EXISTS (SELECT FROM orders.fix_sessions s WHERE s.session = $1 AND s.epoch = $2)
+  ORDER BY t.cl_ord_id
+  ON CONFLICT (session, cl_ord_id, exec_id) DO UPDATE
+  SET id = DEFAULT, order_id = excluded.order_id, ord_status = excluded.ord_status, ord_rej_reason = excluded.ord_rej_reason,
+    last_qty = excluded.last_qty, last_px = excluded.last_px, cum_qty = excluded.cum_qty, avg_px = excluded.avg_px,
+    transact_time = excluded.transact_time, text = excluded.text, received_at = now()
+  RETURNING cl_ord_id)
+UPDATE orders.fix_orders f SET reports_stored = f.reports_stored + 1
+FROM stored s WHERE f.session = $1 AND f.cl_ord_id = s.cl_ord_id;
+
+-- Orders whose turn it is to be asked about: they went out, or were asked about last, more than $2 seconds ago; at most $3, the
+-- longest ago first. All count as asked about from here on. One that is over, and neither in doubt nor at work, is watched no
+-- more. Returned with whether the broker may know more of it than its ledger; one that is being sent is asked by its own try.
+-- name: fix_watched
+WITH due AS MATERIALIZED (
+  SELECT f.cl_ord_id, f.outbox_id, f.idempotency_key FROM orders.fix_orders f
+  WHERE f.session = $1 AND f.is_watched AND f.asked_at < now() - make_interval(secs => $2)
+  ORDER BY f.asked_at LIMIT $3),
+seen AS MATERIALIZED (
+  SELECT d.cl_ord_id, d.outbox_id, coalesce(o.status IN ('pending', 'sending', 'failed'), false) AS is_open,
+    coalesce(o.status <> 'sending' AND o.in_doubt, false) OR coalesce(orders.is_working(l), false) AS is_doubtful,
+    coalesce(o.order_request_json, a.order_request_json)::text AS document
+  FROM due d LEFT JOIN orders.outbox_orders o ON o.id = d.outbox_id
+    LEFT JOIN LATERAL (
+      SELECT a.order_request_json, a.request_digest FROM orders.outbox_orders_archive a WHERE a.id = d.outbox_id LIMIT 1) a
+      ON o.id IS NULL
+    LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = d.idempotency_key
+      AND l.request_digest = coalesce(o.request_digest, a.request_digest))
+UPDATE orders.fix_orders f SET asked_at = now(), is_watched = s.is_open OR s.is_doubtful
+FROM seen s WHERE f.session = $1 AND f.cl_ord_id = s.cl_ord_id AND f.outbox_id = s.outbox_id
+RETURNING f.outbox_id, f.cl_ord_id, s.is_doubtful, s.document;
+
+-- What the broker has told of the orders $1, a row for each report, or one without a report. The session is the one that the order
+-- was written down for; the only one there is, where it never was. Where another order has gone out with the same ClOrdID since,
+-- the archive has what came for this one.
+-- name: fix_told
+WITH sent AS (
+  SELECT t.outbox_id, s.broker_id
+  FROM unnest($1::bigint[]) AS t (outbox_id)
+    CROSS JOIN LATERAL (
+      SELECT s.broker_id FROM orders.sends s WHERE s.outbox_id = t.outbox_id AND s.adapter = 'fix' AND s.broker_id IS NOT NULL
+      ORDER BY s.claim_no DESC LIMIT 1) s),
+placed AS MATERIALIZED (
+  SELECT sent.outbox_id, sent.broker_id, coalesce(f.outbox_id <> sent.outbox_id, false) AS is_of_another,
+    coalesce(f.is_watched, false) AS is_watched,
+    coalesce(f.session, (SELECT min(x.session) FROM orders.fix_sessions x HAVING count(*) = 1)) AS session
+  FROM sent LEFT JOIN LATERAL (
+    SELECT f.session, f.outbox_id, f.is_watched AND (o.in_doubt OR orders.is_working(l)) AS is_watched
+    FROM orders.fix_sessions x JOIN orders.fix_orders f ON f.session = x.session AND f.cl_ord_id = sent.broker_id
+      LEFT JOIN orders.outbox_orders o ON o.id = f.outbox_id
+      LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = f.idempotency_key
+    ORDER BY f.outbox_id = sent.outbox_id DESC LIMIT 1) f ON true)
+SELECT p.outbox_id, coalesce(p.session, '') AS session, p.is_of_another, p.is_watched,
+  coalesce(x.owner IS NOT NULL AND x.leased_until > clock_timestamp(), false) AS has_owner,
+  r.cl_ord_id, r.exec_id, r.order_id, r.exec_type, r.exec_ref_id, r.ord_status, r.ord_rej_reason, r.last_qty, r.last_px,
+  r.cum_qty, r.avg_px, r.transact_time, r.text
+FROM placed p LEFT JOIN orders.fix_sessions x ON x.session = p.session
+  LEFT JOIN LATERAL (
+    SELECT i.id, i.received_at, i.cl_ord_id, i.exec_id, i.order_id, i.exec_type, i.exec_ref_id, i.ord_status, i.ord_rej_reason,
+      i.last_qty, i.last_px, i.cum_qty, i.avg_px, i.transact_time, i.text
+    FROM orders.fix_reports i WHERE NOT p.is_of_another AND i.session = p.session AND i.cl_ord_id = p.broker_id
+    UNION ALL
+    SELECT NULL, a.received_at, a.cl_ord_id, a.exec_id, a.order_id, a.exec_type, a.exec_ref_id, a.ord_status, a.ord_rej_reason,
+      a.last_qty, a.last_px, a.cum_qty, a.avg_px, a.transact_time, a.text
+    FROM orders.fix_reports_archive a WHERE a.outbox_id = p.outbox_id) r ON true
+ORDER BY p.outbox_id, r.received_at, r.id;
 
 -- name: fix_reports_of
 SELECT r.cl_ord_id, r.exec_id, r.order_id, r.exec_type, r.exec_ref_id, r.ord_status, r.ord_rej_reason, r.last_qty,

@@ -213,7 +213,9 @@ void FixLink::take_inbox() {
     if (clean.cl_ord_id.empty()) {
       unmatched_count_.add();
       log::warning("fix", "a report without a ClOrdID was left alone");
-    } else if (clean.exec_type == "I") {
+    } else if (is_status(clean)) {
+      const auto waiting = awaited(clean.cl_ord_id);
+      if (waiting && waiting->keeps_answers) keep_status(clean);
       answers_.push_back(std::move(clean));
     } else {
       unstored_.push_back(std::move(clean));
@@ -228,9 +230,12 @@ FixRound FixLink::gather() {
   FixRound round;
   round.next_in = numbers.next_in;
   round.reports = unstored_;
+  for (auto& [id, status] : std::exchange(statuses_, {})) unstored_statuses_[id] = std::move(status);
+  for (const auto& [id, status] : unstored_statuses_) round.statuses.push_back(status);
   for (const auto& put : writing_) round.entries.push_back(put->entry);
   if (numbers.resets != resets_) {
     resets_ = numbers.resets;
+    speaks_since_ = clock_.steady();
     reserved_out_ = numbers.next_out;
   }
   reserved_out_ = std::max<std::int64_t>(reserved_out_, numbers.next_out + FixStore::kNumbersAhead) +
@@ -263,6 +268,7 @@ Task<bool> FixLink::round(std::int64_t epoch) {
   requests_ -= requests;
   lease_from(asked);
   unstored_.clear();
+  unstored_statuses_.clear();
   deliver(work, std::move(end));
   co_return true;
 }
@@ -293,7 +299,7 @@ void FixLink::deliver(const FixRound& round, FixRoundEnd end) {
     }
   }
   answers_.clear();
-  if (has_late) apply_wake_.set();
+  if (has_late || !round.statuses.empty()) apply_wake_.set();
 }
 
 void FixLink::end_puts(std::vector<std::shared_ptr<Put>>& puts, bool written) {
@@ -329,6 +335,8 @@ Task<void> FixLink::close_session(std::int64_t epoch, End end) {
   session_.reset();
   inbox_.reset();
   unstored_.clear();
+  statuses_.clear();
+  unstored_statuses_.clear();
   answers_.clear();
   ledger_.close();
   owner_.clear();

@@ -35,8 +35,9 @@ namespace todoke::orders {
 struct FixAwaited {
   explicit FixAwaited(const Executor& executor) : changed(executor) {}
   std::vector<fix::Report> reports;  // all that are stored, unless answers_only
-  std::vector<fix::Report> answers;  // to status requests; not stored
+  std::vector<fix::Report> answers;  // to status requests that came meanwhile
   bool answers_only = false;         // what is stored belongs to another order
+  bool keeps_answers = false;        // they are about the order that was written down: they are stored
   std::optional<fix::Refused> refused;
   std::optional<fix::Sent> sent;
   Signal changed;
@@ -74,10 +75,8 @@ class FixLink final : public Service {
   // Whether a worker of this process should claim orders: not while nothing could leave, and not while it
   // stops.
   [[nodiscard]] bool takes_orders() const;
-  // Whether the session is this process's, logged on or not.
-  [[nodiscard]] bool has_session() const {
-    return session_ != nullptr && !stopping_ && clock_.steady() < leased_until_;
-  }
+  // When the session was last logged on or its numbers were reset: reports may have been lost before.
+  [[nodiscard]] SteadyTime speaks_since() const { return speaks_since_; }
   // Whether a message could leave now; why not is in `why`.
   [[nodiscard]] bool is_open(std::string& why) const;
 
@@ -90,6 +89,8 @@ class FixLink final : public Service {
   // False: it was not taken. What becomes of it is told by `awaited`.
   bool send(const fix::NewOrder& order, Deadline deadline, const std::shared_ptr<FixAwaited>& awaited);
   bool send(const fix::StatusRequest& request, Deadline deadline, const std::shared_ptr<FixAwaited>& awaited);
+  // Stores what the broker says of an order that was written down, in the place of what it said before.
+  void keep_status(fix::Report answer);
   Task<FixStored> stored(const std::string& cl_ord_id, std::int64_t outbox_id, Deadline deadline) {
     return store_.stored(cl_ord_id, outbox_id, deadline);
   }
@@ -135,6 +136,7 @@ class FixLink final : public Service {
   std::string owner_;                      // who, as last seen
   SteadyTime leased_until_{};
   bool was_logged_on_ = false;
+  SteadyTime speaks_since_{};
   std::int64_t reserved_out_ = 1;
   std::int64_t requests_ = 0;  // sent since the last round that was written
   unsigned resets_ = 0;
@@ -144,7 +146,10 @@ class FixLink final : public Service {
   std::vector<std::shared_ptr<Put>> puts_;
   std::vector<std::shared_ptr<Put>> writing_;
   std::vector<fix::Report> unstored_;
-  std::vector<fix::Report> answers_;
+  std::vector<fix::Report> answers_;  // to be told to those who wait
+  // The last of each ClOrdID: those that came since the round began, and those that it writes.
+  std::map<std::string, fix::Report> statuses_;
+  std::map<std::string, fix::Report> unstored_statuses_;
 
   bool stopping_ = false;
   bool owning_ = false;

@@ -95,6 +95,13 @@ bool FixLink::send(const fix::StatusRequest& request, Deadline deadline,
   return session_ && session_->send(request, deadline.at(), tell_sent(awaited));
 }
 
+void FixLink::keep_status(fix::Report answer) {
+  answer.exec_id = kStatusExecId;
+  const auto id = answer.cl_ord_id;
+  statuses_[id] = std::move(answer);
+  wake_.set();
+}
+
 Task<void> FixLink::apply_loop() {
   auto forget_at = clock_.steady();
   while (owning_) {
@@ -126,6 +133,7 @@ void FixLink::show() {
   const bool is_logged_on = session_ && session_->is_logged_on();
   if (is_logged_on != was_logged_on_) {
     was_logged_on_ = is_logged_on;
+    speaks_since_ = clock_.steady();
     log::info("fix", is_logged_on ? "logged on" : "logged out", {{"session", options_.name}});
   }
   state_.set(!session_ ? kStateStandby : is_logged_on ? kStateLoggedOn : kStateLoggedOut);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,10 +22,6 @@ struct NamedFill {
   std::string exec_id;
   Fill fill;
 };
-
-bool is_status(const Report& report) {
-  return report.exec_type == "I";
-}
 
 bool is_trade(const Report& report) {
   // 1 and 2 are how FIX 4.2 said it; some brokers still do.
@@ -108,6 +105,19 @@ bool all_digits(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_status(const Report& report) {
+  return report.exec_type == "I";
+}
+
+Report unknown_order(std::string cl_ord_id) {
+  Report report;
+  report.cl_ord_id = std::move(cl_ord_id);
+  report.exec_type = "I";
+  report.ord_status = "8";
+  report.ord_rej_reason = kUnknownOrder;
+  return report;
+}
 
 FixView view_of(const std::vector<Report>& reports, TimeInForce time_in_force) {
   FixView view;

@@ -33,6 +33,12 @@ struct FixView {
   [[nodiscard]] bool is_taken() const { return state == State::working || state == State::ended; }
 };
 
+// Whether it is the answer to a status request.
+bool is_status(const fix::Report& report);
+
+// The answer of a broker that does not know the order.
+fix::Report unknown_order(std::string cl_ord_id);
+
 // `reports` in the order in which they came; those with an ExecID that was there before are left out.
 //
 // A fill is a report of a trade. Corrections and busts (ExecType G, H) change the fill that they refer to.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "orders/brokers/fix/fix_sql.hpp"
+#include "orders/brokers/fix/report.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -60,9 +61,9 @@ fix::Report cleaned(fix::Report report) {
   return report;
 }
 
-fix::Report report_from(const pg::Row& row) {
+fix::Report report_from(const pg::Row& row, std::size_t first) {
   fix::Report report;
-  std::size_t column = 0;
+  auto column = first;
   for (auto* text : {&report.cl_ord_id, &report.exec_id, &report.order_id, &report.exec_type,
                      &report.exec_ref_id, &report.ord_status, &report.ord_rej_reason, &report.last_qty,
                      &report.last_px, &report.cum_qty, &report.avg_px, &report.transact_time, &report.text}) {
@@ -97,6 +98,9 @@ Task<FixRoundEnd> FixStore::write(std::int64_t epoch, const FixRound& round, Dea
   }
   const auto reports_at = batch.size();
   if (!round.reports.empty()) batch.add(sql::kFixPutReports, report_params(session_, epoch, round.reports));
+  if (!round.statuses.empty()) {
+    batch.add(sql::kFixPutStatuses, report_params(session_, epoch, round.statuses));
+  }
   const auto awaited_at = batch.size();
   if (!round.awaited.empty()) batch.add(sql::kFixReportsOf, pg::Params(session_, round.awaited));
   const auto results = co_await connection->run(std::move(batch), deadline);
@@ -114,7 +118,7 @@ Task<FixRoundEnd> FixStore::write(std::int64_t epoch, const FixRound& round, Dea
   if (!round.awaited.empty()) {
     for (const auto& row : results.at(awaited_at)) {
       auto report = report_from(row);
-      end.awaited[report.cl_ord_id].push_back(std::move(report));
+      if (!is_status(report)) end.awaited[report.cl_ord_id].push_back(std::move(report));
     }
   }
   co_return end;

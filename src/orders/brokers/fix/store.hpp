@@ -35,7 +35,8 @@ struct FixRound {
   std::int64_t next_in = 1;
   std::vector<FixEntry> entries;
   std::vector<fix::Report> reports;
-  std::vector<std::string> awaited;  // ClOrdIDs whose reports are wanted back
+  std::vector<fix::Report> statuses;  // answers to status requests, one for each ClOrdID at most
+  std::vector<std::string> awaited;   // ClOrdIDs whose reports are wanted back, without those answers
 };
 
 struct FixRoundEnd {
@@ -49,6 +50,10 @@ struct FixStored {
   bool is_order = false;  // false: the order was never written down, and the ClOrdID may be another one's
   std::vector<fix::Report> reports;
 };
+
+// The exec_id under which the answer to a status request is stored. No report has it: cleaned() leaves no
+// tab.
+inline constexpr const char* kStatusExecId = "\tstatus";
 
 // Fit for a column: what is no printable ASCII becomes `?`, and what is beyond a field's use is cut.
 fix::Report cleaned(fix::Report report);
@@ -79,7 +84,7 @@ class FixStore {
   std::chrono::milliseconds lease_;
 };
 
-// A report from a row of fix_reports_of.
-fix::Report report_from(const pg::Row& row);
+// A report from the columns of fix_reports_of, which begin at `first`.
+fix::Report report_from(const pg::Row& row, std::size_t first = 0);
 
 }  // namespace todoke::orders

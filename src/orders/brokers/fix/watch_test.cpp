@@ -1,4 +1,4 @@
-#include "orders/brokers/fix/questions.hpp"
+#include "orders/brokers/fix/watch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,125 @@
+#include "orders/brokers/fix/watch.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "base/log.hpp"
+#include "orders/brokers/fix/fix_sql.hpp"
+#include "orders/core/order.hpp"
+
+namespace todoke::orders {
+namespace {
+
+metrics::Family<metrics::Counter>& answers(metrics::Registry& registry) {
+  return registry.counters(
+      "orders_fix_questions_total",
+      "Questions to the broker about orders in doubt and orders that it works on: found and "
+      "not_found there, unknown (it could not be asked, or did not answer).",
+      {"answer"});
+}
+
+}  // namespace
+
+FixWatch::FixWatch(std::shared_ptr<FixLink> link, const FixWatchParts& parts)
+    : link_(std::move(link)),
+      adapter_(link_),
+      clock_(parts.clock),
+      pool_(parts.pool),
+      broker_timeout_(parts.broker_timeout),
+      ask_every_(parts.ask_every),
+      pace_(link_->options().questions_per_sec),
+      lanes_(parts.executor, "fix watch", [this] { next_ = page_.size(); }),
+      stop_asked_(parts.executor),
+      found_(answers(parts.metrics).with({"found"})),
+      not_found_(answers(parts.metrics).with({"not_found"})),
+      unknown_(answers(parts.metrics).with({"unknown"})) {}
+
+Task<void> FixWatch::run() {
+  while (!stop_asked_.is_set()) {
+    std::exception_ptr failure;
+    bool more = false;
+    try {
+      if (may_ask()) more = co_await look();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure) log::warning("fix", "the broker is asked later", {{"error", describe(failure)}});
+    if (!more && !stop_asked_.is_set()) co_await stop_asked_.wait_for(kLookEvery);
+  }
+}
+
+bool FixWatch::may_ask() const {
+  std::string why;
+  return !stop_asked_.is_set() && link_->is_open(why) && clock_.steady() >= silent_until_;
+}
+
+// All that were asked about before the session was logged on or reset, and those whose time has come.
+double FixWatch::asked_before_seconds() const {
+  const auto since = clock_.steady() - link_->speaks_since();
+  return std::chrono::duration<double>(std::min<SteadyTime::duration>(since, ask_every_)).count();
+}
+
+Task<bool> FixWatch::look() {
+  bool is_full = false;
+  page_ = co_await read_page(is_full);
+  next_ = 0;
+  const auto lanes = std::min(kUnderWayMax, page_.size());
+  for (std::size_t i = 0; i < lanes; ++i) lanes_.launch("lane", ask_page());
+  co_await lanes_.join();
+  co_return is_full;
+}
+
+Task<std::vector<FixWatch::Watched>> FixWatch::read_page(bool& is_full) {
+  const auto deadline = Deadline::after(kStatementMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  pg::Params params(link_->options().name, asked_before_seconds(), static_cast<std::int64_t>(kPageMax));
+  const auto rows = co_await lease->query(sql::kFixWatched, std::move(params), deadline);
+  is_full = rows.size() == kPageMax;
+  std::vector<Watched> page;
+  for (const auto& row : rows) {
+    if (!row.get<bool>("is_doubtful")) continue;
+    page.push_back({row.get<std::int64_t>("outbox_id"), row.get<std::string>("cl_ord_id"),
+                    row.get<std::optional<std::string>>("document").value_or("")});
+  }
+  co_return page;
+}
+
+// One of several that share the page.
+Task<void> FixWatch::ask_page() {
+  while (next_ < page_.size()) {
+    const auto order = page_[next_++];
+    co_await wait_for_turn();
+    if (!may_ask()) co_return;
+    co_await ask(order);
+  }
+}
+
+Task<void> FixWatch::ask(const Watched& watched) {
+  const auto order = parse_order(watched.document);
+  if (!order) co_return;  // it was never sent
+  SendRequest request;
+  request.order = &*order;
+  request.outbox_id = watched.outbox_id;
+  request.broker_id = watched.cl_ord_id;
+  const auto deadline = Deadline::after(broker_timeout_);
+  const auto outcome = co_await adapter_.ask_broker(std::move(request), deadline);
+  if (outcome.answer == FindAnswer::unknown) {
+    unknown_.add();
+    if (!deadline.passed() || ++silent_ < kSilentMax) co_return;
+    silent_ = 0;
+    silent_until_ = clock_.steady() + ask_every_;
+    log::warning("fix", "the broker does not answer status requests: it is asked again later",
+                 {{"questions", kSilentMax}});
+    co_return;
+  }
+  silent_ = 0;
+  (outcome.answer == FindAnswer::found ? found_ : not_found_).add();
+}
+
+Task<void> FixWatch::wait_for_turn() {
+  const auto now = clock_.steady();
+  const auto turn = pace_.take(now);
+  if (turn > now) co_await stop_asked_.wait_for(turn - now);
+}
+
+}  // namespace todoke::orders

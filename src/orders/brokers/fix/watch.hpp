@@ -1,0 +1,113 @@
+// Asks the broker, on the session that this process has, about orders of which it may know more than we do:
+// those in doubt, and those that it works on. After each logon and each reset of the numbers all of them,
+// because reports may have been lost; then each again after `ask_every`. What the broker says is stored like
+// a report (FixLink), so it settles an order in doubt, adds fills to one that works, and is what `todoke
+// orders reconcile` reads (book.hpp).
+//
+// Orders come first: few questions are under way at a time, no more leave in a second than the settings
+// allow, and the orders that were asked about longest ago have their turn first. A broker that does not
+// answer is left alone until the next round.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/loops.hpp"
+#include "base/metrics.hpp"
+#include "base/service.hpp"
+#include "orders/brokers/fix/adapter.hpp"
+#include "pg/pool.hpp"
+
+namespace todoke::orders {
+
+struct FixWatchParts {
+  Executor executor;
+  const Clock& clock;
+  pg::Pool& pool;
+  metrics::Registry& metrics;
+  std::chrono::milliseconds broker_timeout{2'500};
+  // Fills come by themselves; this finds those that were lost. 6,000 orders are asked about in it at 20 a
+  // second.
+  std::chrono::milliseconds ask_every{300'000};
+};
+
+// When each of many may go, so that no more than `per_sec` do in a second. Pure.
+class FixPace {
+ public:
+  explicit FixPace(int per_sec) : between_(std::chrono::nanoseconds(std::chrono::seconds(1)) / per_sec) {}
+  // The turn of one more that asks now.
+  SteadyTime take(SteadyTime now) {
+    const auto turn = std::max(next_, now);
+    next_ = turn + std::chrono::duration_cast<SteadyTime::duration>(between_);
+    return turn;
+  }
+
+ private:
+  std::chrono::nanoseconds between_;
+  SteadyTime next_{};
+};
+
+class FixWatch final : public Service {
+ public:
+  static constexpr std::size_t kUnderWayMax = 4;
+  // Looked at with one statement. At 20 questions a second the last of them is asked a quarter of a minute
+  // later.
+  static constexpr std::size_t kPageMax = 256;
+  // After that many in a row without an answer nothing is asked until the next round.
+  static constexpr std::size_t kSilentMax = 8;
+  static constexpr std::chrono::milliseconds kLookEvery{1'000};
+  static constexpr std::chrono::milliseconds kStatementMax{5'000};
+
+  FixWatch(std::shared_ptr<FixLink> link, const FixWatchParts& parts);
+
+  [[nodiscard]] std::string_view name() const override { return "fix watch"; }
+  [[nodiscard]] bool essential() const override { return false; }
+  Task<void> start() override { co_return; }
+  // Ends within the broker's time and a statement after stop().
+  Task<void> run() override;
+  void stop() override { stop_asked_.set(); }
+
+ private:
+  struct Watched {
+    std::int64_t outbox_id = 0;
+    std::string cl_ord_id;
+    std::string document;
+  };
+
+  // True: there may be more.
+  Task<bool> look();
+  // Counts all that it looks at as asked about, and forgets those that need no question any more.
+  Task<std::vector<Watched>> read_page(bool& is_full);
+  Task<void> ask_page();
+  Task<void> ask(const Watched& order);
+  Task<void> wait_for_turn();
+  [[nodiscard]] bool may_ask() const;
+  [[nodiscard]] double asked_before_seconds() const;
+
+  std::shared_ptr<FixLink> link_;
+  FixAdapter adapter_;
+  const Clock& clock_;
+  pg::Pool& pool_;
+  std::chrono::milliseconds broker_timeout_;
+  std::chrono::milliseconds ask_every_;
+  FixPace pace_;
+
+  std::vector<Watched> page_;
+  std::size_t next_ = 0;
+  std::size_t silent_ = 0;     // without an answer, in a row
+  SteadyTime silent_until_{};  // a broker that does not answer is left alone until then
+  Loops lanes_;                // of the page; when one dies the others end with the question that they have
+  Signal stop_asked_;
+
+  metrics::Counter& found_;
+  metrics::Counter& not_found_;
+  metrics::Counter& unknown_;
+};
+
+}  // namespace todoke::orders
