@@ -160,7 +160,7 @@ class Claims {
  public:
   Claims(const Executor& executor, const std::string& url, bool in_order)
       : around_(executor, url),
-        halts_(executor, around_.pool, around_.listener, around_.clock),
+        halts_(executor, around_.pool, around_.listener, around_.clock, around_.registry),
         metrics_(around_.registry, 6, "noop"),
         port_(connect_to(url), options(in_order), halts_, around_.clock, metrics_) {}
 
@@ -246,7 +246,8 @@ Task<double> measure_settling(const Executor& executor, const std::string& url, 
   pg::ConnectOptions connect;
   connect.url = url;
   Signal settled(executor);
-  const auto halts = std::make_shared<orders::Halts>(executor, around.pool, around.listener, around.clock);
+  const auto halts =
+      std::make_shared<orders::Halts>(executor, around.pool, around.listener, around.clock, around.registry);
   orders::DispatcherParts parts{
       around.config, around.clock,    executor,      around.pool, around.listener,       connect,
       around.health, around.registry, around.tracer, halts,       [&] { settled.set(); }};

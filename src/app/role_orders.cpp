@@ -8,8 +8,8 @@ namespace {
 
 void build(NodeParts& parts) {
   // The kill switch is read beside everything that orders do.
-  const auto halts =
-      std::make_shared<orders::Halts>(parts.executor, parts.pools.control, parts.listener, parts.clock);
+  const auto halts = std::make_shared<orders::Halts>(parts.executor, parts.pools.control, parts.listener,
+                                                     parts.clock, parts.metrics);
   auto api = orders::build_api({parts.config, parts.clock, parts.executor, parts.pools.orders, parts.listener,
                                 parts.database, parts.metrics, parts.public_router,
                                 parts.config.get(orders::keys::kAdapter), halts});

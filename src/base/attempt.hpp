@@ -9,7 +9,6 @@
 
 #include <exception>
 #include <tl/expected.hpp>
-#include <type_traits>
 #include <utility>
 
 #include "base/async.hpp"
@@ -22,12 +21,16 @@ using Attempt = tl::expected<T, std::exception_ptr>;
 template <class T>
 Task<Attempt<T>> attempt(Task<T> work) {
   try {
-    if constexpr (std::is_void_v<T>) {
-      co_await std::move(work);
-      co_return Attempt<void>();
-    } else {
-      co_return co_await std::move(work);
-    }
+    co_return co_await std::move(work);
+  } catch (...) {
+    co_return tl::unexpected(std::current_exception());
+  }
+}
+
+inline Task<Attempt<void>> attempt(Task<void> work) {
+  try {
+    co_await std::move(work);
+    co_return Attempt<void>();
   } catch (...) {
     co_return tl::unexpected(std::current_exception());
   }

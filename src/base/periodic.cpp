@@ -25,19 +25,32 @@ PeriodicService::PeriodicService(const Executor& executor, PeriodicOptions optio
       stop_asked_(executor) {}
 
 Task<void> PeriodicService::run() {
-  bool waits = !options_.begins_at_once;
+  auto wait = options_.begins_at_once ? std::chrono::milliseconds(0) : options_.every;
   while (!stop_asked()) {
-    bool woken = false;
-    if (waits) woken = co_await wake_.wait_for(options_.every);
+    const bool woken = co_await wake_.wait_for(wait);
     if (stop_asked()) break;
-    waits = true;
     wake_.reset();
+    wait = options_.every;
     const auto done = co_await attempt(round(woken ? RoundCause::woken : RoundCause::time));
-    if (done) continue;
-    failed_.add();
-    log::warning(options_.name, options_.failed, {{"error", describe(done.error())}});
-    co_await pause(std::min(options_.every, kRestAfterFailure));
+    if (done) {
+      succeeded();
+      continue;
+    }
+    failed(done.error());
+    const auto rest = std::min(options_.every, kRestAfterFailure);
+    co_await pause(rest);
+    wait -= rest;
   }
+}
+
+void PeriodicService::succeeded() {
+  const auto failures = std::exchange(failed_in_a_row_, 0);
+  if (failures > 0) log::info(options_.name, "works again", {{"failed_rounds", failures}});
+}
+
+void PeriodicService::failed(const std::exception_ptr& failure) {
+  failed_.add();
+  if (++failed_in_a_row_ == 1) log::warning(options_.name, options_.failed, {{"error", describe(failure)}});
 }
 
 void PeriodicService::stop() {

@@ -4,13 +4,16 @@
 //    ┌──▶ wait: the interval is over, or wake_up() ──▶ round() ──┐
 //    └────────────────────────────────────────────────────────┘
 //
-// Promise: rounds never overlap, and a wake-up that comes during a round leads to another one. What a round
-// throws is logged as a warning and counted in todoke_rounds_failed_total{service}; the next round comes
-// after the interval as always, or half a second later at the earliest when it is woken. stop() ends a wait
-// at once; a round that is under way ends by itself.
+// Promise: rounds never overlap, and a wake-up that comes during a round leads to another one. A round that
+// throws is counted in todoke_rounds_failed_total{service}; the next one comes after the interval as always,
+// or half a second later at the earliest when it is woken. Of rounds that fail one after the other the log
+// tells the first, and when one succeeds again. stop() ends a wait at once; a round that is under way ends by
+// itself.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -47,8 +50,12 @@ class PeriodicService : public Service {
   Task<void> pause(std::chrono::nanoseconds time);
 
  private:
+  void succeeded();
+  void failed(const std::exception_ptr& failure);
+
   const PeriodicOptions options_;
   metrics::Counter& failed_;
+  std::uint64_t failed_in_a_row_ = 0;
   Signal wake_;
   Signal stop_asked_;
 };

@@ -61,7 +61,7 @@ struct OrdersRig::Parts {
     tracer.enable(true);
     supervisor.add(server, true);
     supervisor.add(listener);
-    const auto halts = std::make_shared<orders::Halts>(main.executor(), pool, *listener, clock);
+    const auto halts = std::make_shared<orders::Halts>(main.executor(), pool, *listener, clock, registry);
     supervisor.add(halts);
     auto api = orders::build_api(
         {config, clock, main.executor(), pool, *listener, database, registry, *router, "paper", halts});

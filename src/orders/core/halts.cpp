@@ -31,43 +31,31 @@ bool is_intake_refused(const std::vector<Halt>& halts, std::string_view adapter,
   });
 }
 
-Halts::Halts(const Executor& executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock)
-    : pool_(pool),
+Halts::Halts(const Executor& executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock,
+             metrics::Registry& registry)
+    : PeriodicService(executor,
+                      {.name = "order halts",
+                       .failed = "the kill switch can't be read: nothing is sent meanwhile",
+                       .every = kReadEvery},
+                      registry),
+      pool_(pool),
       listener_(listener),
       clock_(clock),
       halts_(std::make_shared<const std::vector<Halt>>()),
-      read_ended_(executor),
-      wake_(executor) {}
+      read_ended_(executor) {}
 
 Task<void> Halts::start() {
   co_await read();
-  subscription_ = listener_.subscribe("orders_halts", [this](const pg::Wake&) { wake_.set(); });
-}
-
-void Halts::stop() {
-  stop_asked_ = true;
-  wake_.set();
+  subscription_ = listener_.subscribe("orders_halts", [this](const pg::Wake&) { wake_up(); });
 }
 
 Task<void> Halts::run() {
-  bool failing = false;
-  while (!stop_asked_) {
-    wake_.reset();
-    co_await wake_.wait_for(kReadEvery);
-    if (stop_asked_) break;
-    std::exception_ptr failure;
-    try {
-      co_await read();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure && !std::exchange(failing, true)) {
-      log::warning("orders", "the kill switch can't be read: nothing is sent meanwhile",
-                   {{"error", describe(failure)}});
-    }
-    if (!failure) failing = false;
-  }
+  co_await PeriodicService::run();
   subscription_ = {};
+}
+
+Task<void> Halts::round(RoundCause /*cause*/) {
+  return read();
 }
 
 Task<HaltList> Halts::current() {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "base/shared_value.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
@@ -32,20 +32,19 @@ bool is_intake_refused(const std::vector<Halt>& halts, std::string_view adapter,
 
 using HaltList = std::shared_ptr<const std::vector<Halt>>;
 
-class Halts final : public Service {
+class Halts final : public PeriodicService {
  public:
   static constexpr std::chrono::milliseconds kStaleAfter{900};
   static constexpr std::chrono::milliseconds kReadEvery{450};
   // More than that many single halts are a halt of everything, wrongly written.
   static constexpr std::int64_t kHaltsMax = 10'000;
 
-  Halts(const Executor& executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock);
+  Halts(const Executor& executor, pg::Pool& pool, pg::Listener& listener, const Clock& clock,
+        metrics::Registry& registry);
 
-  [[nodiscard]] std::string_view name() const override { return "order halts"; }
   [[nodiscard]] bool essential() const override { return false; }
   Task<void> start() override;
   Task<void> run() override;
-  void stop() override;
 
   // What holds now, at most kStaleAfter old; throws when it can't be read.
   Task<HaltList> current();
@@ -58,6 +57,7 @@ class Halts final : public Service {
   [[nodiscard]] HaltList known() const { return halts_.load(); }
 
  private:
+  Task<void> round(RoundCause cause) override;
   Task<void> read();
   Task<void> read_now();
   [[nodiscard]] bool is_stale() const;
@@ -72,8 +72,6 @@ class Halts final : public Service {
   std::uint64_t failures_ = 0;
   std::exception_ptr failure_;  // the last one
   Signal read_ended_;
-  bool stop_asked_ = false;
-  Signal wake_;
   pg::Listener::Subscription subscription_;
 };
 

@@ -102,7 +102,8 @@ class Api {
 Api::Api(const ApiParts& parts)
     : clients(parts.config.get(keys::kTokensFile)),
       intake(std::make_shared<Intake>(parts.executor, intake_options(parts), parts.clock, parts.metrics)),
-      doubt(std::make_shared<DoubtGate>(parts.executor, parts.config.get(keys::kInDoubtMax), parts.pool)),
+      doubt(std::make_shared<DoubtGate>(parts.executor, parts.config.get(keys::kInDoubtMax), parts.pool,
+                                        parts.metrics)),
       watch(std::make_shared<OrderWatch>(parts.executor,
                                          static_cast<std::size_t>(parts.config.get(keys::kWaitersMax)),
                                          parts.pool, parts.listener, parts.metrics)),

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/log.hpp"
 #include "orders/intake/intake_sql.hpp"
 
 namespace todoke::orders {
@@ -15,26 +14,21 @@ constexpr std::chrono::milliseconds kReadMax = 2s;
 
 }  // namespace
 
+DoubtGate::DoubtGate(const Executor& executor, std::int64_t in_doubt_max, pg::Pool& pool,
+                     metrics::Registry& registry)
+    : PeriodicService(
+          executor,
+          {.name = "orders_gate", .failed = "orders in doubt were not counted", .every = kReadEvery},
+          registry),
+      in_doubt_max_(in_doubt_max),
+      pool_(pool) {}
+
 Task<void> DoubtGate::start() {
-  if (in_doubt_max_ > 0) co_await read();
+  return round(RoundCause::time);
 }
 
-Task<void> DoubtGate::run() {
-  if (in_doubt_max_ == 0) co_await stop_asked_.wait();
-  while (!stop_asked_.is_set()) {
-    const bool stopped = co_await stop_asked_.wait_for(kReadEvery);
-    if (stopped) break;
-    std::exception_ptr failure;
-    try {
-      co_await read();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) log::debug("orders", "orders in doubt were not counted", {{"error", describe(failure)}});
-  }
-}
-
-Task<void> DoubtGate::read() {
+Task<void> DoubtGate::round(RoundCause /*cause*/) {
+  if (in_doubt_max_ == 0) co_return;
   const auto deadline = Deadline::after(kReadMax);
   const auto lease = co_await pool_.acquire(deadline);
   pg::Params most(in_doubt_max_);

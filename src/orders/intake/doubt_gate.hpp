@@ -5,31 +5,26 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "pg/pool.hpp"
 
 namespace todoke::orders {
 
-class DoubtGate final : public Service {
+class DoubtGate final : public PeriodicService {
  public:
   // `in_doubt_max` 0: no limit.
-  DoubtGate(const Executor& executor, std::int64_t in_doubt_max, pg::Pool& pool)
-      : in_doubt_max_(in_doubt_max), pool_(pool), stop_asked_(executor) {}
+  DoubtGate(const Executor& executor, std::int64_t in_doubt_max, pg::Pool& pool, metrics::Registry& registry);
 
   // Thread-safe.
   [[nodiscard]] bool has_too_much() const { return in_doubt_max_ > 0 && in_doubt_ >= in_doubt_max_; }
 
-  [[nodiscard]] std::string_view name() const override { return "orders_gate"; }
   Task<void> start() override;
-  Task<void> run() override;
-  void stop() override { stop_asked_.set(); }
 
  private:
-  Task<void> read();
+  Task<void> round(RoundCause cause) override;
 
   const std::int64_t in_doubt_max_;
   pg::Pool& pool_;
-  Signal stop_asked_;
   std::atomic<std::int64_t> in_doubt_{0};
 };
 

@@ -168,8 +168,8 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
   built.on_change = [](const Config&) {};
   std::optional<OrderMonitor::OwnWorker> own;
   if (has_worker) own = OrderMonitor::OwnWorker{name, adapter, parts.config.get(keys::kLease)};
-  const auto monitor =
-      std::make_shared<OrderMonitor>(parts.executor, std::move(own), parts.pool, parts.health, metrics);
+  const auto monitor = std::make_shared<OrderMonitor>(parts.executor, std::move(own), parts.pool,
+                                                      parts.health, metrics, parts.metrics);
   built.services.push_back(monitor);
   if (has_worker) {
     // A send that the broker calls a duplicate is looked up then.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "base/log.hpp"
 #include "orders/core/gauges.hpp"
 #include "orders/worker/monitor_sql.hpp"
@@ -45,42 +46,32 @@ std::string problem_of(const OrderGauges& gauges, double breaker) {
 }  // namespace
 
 OrderMonitor::OrderMonitor(const Executor& executor, std::optional<OwnWorker> worker, pg::Pool& pool,
-                           HealthBoard& board, std::shared_ptr<OrderMetrics> metrics)
-    : worker_(std::move(worker)),
+                           HealthBoard& board, std::shared_ptr<OrderMetrics> metrics,
+                           metrics::Registry& registry)
+    : PeriodicService(executor,
+                      {.name = "order monitor", .failed = "orders can't be looked at", .every = kLookEvery},
+                      registry),
+      worker_(std::move(worker)),
       pool_(pool),
       board_(board),
-      metrics_(std::move(metrics)),
-      stop_asked_(executor) {}
+      metrics_(std::move(metrics)) {}
 
 Task<void> OrderMonitor::start() {
   co_await look();
 }
 
-void OrderMonitor::stop() {
-  stop_asked_.set();
+Task<void> OrderMonitor::run() {
+  co_await PeriodicService::run();
+  const auto left = co_await attempt(leave());
+  if (!left) log::warning("orders", "the worker's row was left behind", {{"error", describe(left.error())}});
 }
 
-Task<void> OrderMonitor::run() {
-  while (!stop_asked_.is_set()) {
-    const bool stopped = co_await stop_asked_.wait_for(kLookEvery);
-    if (stopped) break;
-    std::exception_ptr failure;
-    try {
-      co_await look();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) {
-      board_.report(kHealthLine, false, {HealthState::degraded, "can't be looked at: " + describe(failure)});
-    }
-  }
-  std::exception_ptr failure;
-  try {
-    co_await leave();
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  if (failure) log::warning("orders", "the worker's row was left behind", {{"error", describe(failure)}});
+Task<void> OrderMonitor::round(RoundCause /*cause*/) {
+  const auto looked = co_await attempt(look());
+  if (looked) co_return;
+  board_.report(kHealthLine, false,
+                {HealthState::degraded, "can't be looked at: " + describe(looked.error())});
+  std::rethrow_exception(looked.error());
 }
 
 Task<void> OrderMonitor::look() {

@@ -6,13 +6,13 @@
 #include <optional>
 #include <string>
 
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "orders/worker/metrics.hpp"
 #include "pg/pool.hpp"
 
 namespace todoke::orders {
 
-class OrderMonitor final : public Service {
+class OrderMonitor final : public PeriodicService {
  public:
   static constexpr std::chrono::milliseconds kLookEvery{2'000};
 
@@ -23,13 +23,11 @@ class OrderMonitor final : public Service {
     std::chrono::milliseconds lease{};
   };
   OrderMonitor(const Executor& executor, std::optional<OwnWorker> worker, pg::Pool& pool, HealthBoard& board,
-               std::shared_ptr<OrderMetrics> metrics);
+               std::shared_ptr<OrderMetrics> metrics, metrics::Registry& registry);
 
-  [[nodiscard]] std::string_view name() const override { return "order monitor"; }
   [[nodiscard]] bool essential() const override { return false; }
   Task<void> start() override;
   Task<void> run() override;
-  void stop() override;
 
   // On the executor: what the worker's lease is from now on.
   void set_lease(std::chrono::milliseconds lease) {
@@ -37,6 +35,7 @@ class OrderMonitor final : public Service {
   }
 
  private:
+  Task<void> round(RoundCause cause) override;
   Task<void> look();
   Task<void> leave();
 
@@ -44,7 +43,6 @@ class OrderMonitor final : public Service {
   pg::Pool& pool_;
   HealthBoard& board_;
   std::shared_ptr<OrderMetrics> metrics_;
-  Signal stop_asked_;
 };
 
 }  // namespace todoke::orders
