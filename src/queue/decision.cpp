@@ -6,10 +6,6 @@ namespace todoke::queue {
 
 std::string_view to_string(RowStatus status) {
   switch (status) {
-    case RowStatus::pending:
-      return "pending";
-    case RowStatus::sending:
-      return "sending";
     case RowStatus::succeeded:
       return "succeeded";
     case RowStatus::failed:
@@ -21,17 +17,6 @@ std::string_view to_string(RowStatus status) {
 }
 
 Step next_step(const RowState& row, const Policy& policy, bool can_look_up) {
-  switch (row.ledger) {
-    case LedgerState::succeeded:
-    case LedgerState::conflicting:
-      return Step::follow_ledger;
-    case LedgerState::failed:
-      if (row.lapsed) return Step::follow_ledger;
-      break;
-    case LedgerState::missing:
-    case LedgerState::open:
-      break;
-  }
   const bool looks_up = row.in_doubt && can_look_up;
   if (row.attempts >= policy.attempts_max) return looks_up ? Step::look_up_then_give_up : Step::give_up;
   return looks_up ? Step::look_up_then_try : Step::try_it;
@@ -43,19 +28,19 @@ Verdict judge(const RowState& row, const Outcome& outcome, const Policy& policy,
   const int attempts = std::min(row.attempts + (counts ? 1 : 0), std::max(policy.attempts_max, row.attempts));
   switch (outcome.kind) {
     case Outcome::Kind::done:
-      return {RowStatus::succeeded, row.attempts, false, std::nullopt, LedgerWrite::succeeded};
+      return {RowStatus::succeeded, row.attempts, false, std::nullopt};
     case Outcome::Kind::permanent:
-      return {RowStatus::aborted, attempts, old_doubt || outcome.in_doubt, std::nullopt, LedgerWrite::failed};
+      return {RowStatus::aborted, attempts, old_doubt || outcome.in_doubt, std::nullopt};
     case Outcome::Kind::transient:
       break;
   }
   const bool in_doubt = old_doubt || outcome.in_doubt;
   if (counts && attempts >= policy.attempts_max) {
-    return {RowStatus::aborted, attempts, in_doubt, std::nullopt, LedgerWrite::failed};
+    return {RowStatus::aborted, attempts, in_doubt, std::nullopt};
   }
   const auto by_table = policy.retry.delay(std::max(attempts, 1), jitter);
   const auto delay = std::max(by_table, outcome.retry_after.value_or(by_table));
-  return {RowStatus::failed, attempts, in_doubt, delay, LedgerWrite::none};
+  return {RowStatus::failed, attempts, in_doubt, delay};
 }
 
 }  // namespace todoke::queue

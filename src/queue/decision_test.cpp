@@ -10,23 +10,9 @@ using Kind = Outcome::Kind;
 
 const Policy kPolicy{.attempts_max = 3, .retry = RetryTable({5s, 10s, 20s})};
 
-TEST(NextStep, AnOpenOrMissingLedgerLetsTheRowBeSent) {
-  EXPECT_EQ(next_step({.ledger = LedgerState::open}, kPolicy, true), Step::try_it);
-  EXPECT_EQ(next_step({.ledger = LedgerState::missing}, kPolicy, true), Step::try_it);
-}
-
-TEST(NextStep, ASettledOrForeignLedgerIsFollowedWithoutASend) {
-  for (const bool lapsed : {false, true}) {
-    EXPECT_EQ(next_step({.lapsed = lapsed, .ledger = LedgerState::succeeded}, kPolicy, true),
-              Step::follow_ledger);
-    EXPECT_EQ(next_step({.lapsed = lapsed, .ledger = LedgerState::conflicting}, kPolicy, true),
-              Step::follow_ledger);
-  }
-}
-
-TEST(NextStep, AFailedLedgerMeansRequeuedForAPendingRowAndSettledForALapsedOne) {
-  EXPECT_EQ(next_step({.ledger = LedgerState::failed}, kPolicy, true), Step::try_it);
-  EXPECT_EQ(next_step({.lapsed = true, .ledger = LedgerState::failed}, kPolicy, true), Step::follow_ledger);
+TEST(NextStep, ARowIsTriedAsLongAsATryIsLeft) {
+  EXPECT_EQ(next_step({}, kPolicy, true), Step::try_it);
+  EXPECT_EQ(next_step({.attempts = 2, .lapsed = true}, kPolicy, true), Step::try_it);
 }
 
 TEST(NextStep, ARowInDoubtIsLookedUpFirstWhereThatIsPossible) {
@@ -34,16 +20,16 @@ TEST(NextStep, ARowInDoubtIsLookedUpFirstWhereThatIsPossible) {
   EXPECT_EQ(next_step({.in_doubt = true}, kPolicy, false), Step::try_it);
 }
 
-TEST(NextStep, WithoutATryLeftNothingIsSent) {
+TEST(NextStep, WithoutATryLeftNothingIsTried) {
   EXPECT_EQ(next_step({.attempts = 3}, kPolicy, true), Step::give_up);
   EXPECT_EQ(next_step({.attempts = 3, .in_doubt = true}, kPolicy, true), Step::look_up_then_give_up);
   EXPECT_EQ(next_step({.attempts = 3, .in_doubt = true}, kPolicy, false), Step::give_up);
   EXPECT_EQ(next_step({.attempts = 9}, kPolicy, true), Step::give_up);
 }
 
-TEST(Judge, SuccessSettlesBothAndEndsTheDoubt) {
+TEST(Judge, SuccessSettlesAndEndsTheDoubt) {
   const auto verdict = judge({.attempts = 2, .in_doubt = true}, {.kind = Kind::done}, kPolicy, 0.5);
-  EXPECT_EQ(verdict, (Verdict{RowStatus::succeeded, 2, false, std::nullopt, LedgerWrite::succeeded}));
+  EXPECT_EQ(verdict, (Verdict{RowStatus::succeeded, 2, false, std::nullopt}));
 }
 
 TEST(Judge, AFirstTimeSuccessCountsNoAttempt) {
@@ -51,37 +37,34 @@ TEST(Judge, AFirstTimeSuccessCountsNoAttempt) {
 }
 
 TEST(Judge, ATransientFailureWaitsByTheTable) {
-  EXPECT_EQ(judge({}, {}, kPolicy, 0), (Verdict{RowStatus::failed, 1, false, 5s, LedgerWrite::none}));
-  EXPECT_EQ(judge({.attempts = 1}, {}, kPolicy, 1),
-            (Verdict{RowStatus::failed, 2, false, 12s, LedgerWrite::none}));
+  EXPECT_EQ(judge({}, {}, kPolicy, 0), (Verdict{RowStatus::failed, 1, false, 5s}));
+  EXPECT_EQ(judge({.attempts = 1}, {}, kPolicy, 1), (Verdict{RowStatus::failed, 2, false, 12s}));
 }
 
 TEST(Judge, TheLastFailureIsCountedAndAborts) {
-  EXPECT_EQ(judge({.attempts = 2}, {}, kPolicy, 0),
-            (Verdict{RowStatus::aborted, 3, false, std::nullopt, LedgerWrite::failed}));
+  EXPECT_EQ(judge({.attempts = 2}, {}, kPolicy, 0), (Verdict{RowStatus::aborted, 3, false, std::nullopt}));
 }
 
 TEST(Judge, AFailureThatDoesNotCountNeverAborts) {
   EXPECT_EQ(judge({.attempts = 2}, {.counts = false}, kPolicy, 0),
-            (Verdict{RowStatus::failed, 2, false, 10s, LedgerWrite::none}));
-  EXPECT_EQ(judge({}, {.counts = false}, kPolicy, 0),
-            (Verdict{RowStatus::failed, 0, false, 5s, LedgerWrite::none}));
+            (Verdict{RowStatus::failed, 2, false, 10s}));
+  EXPECT_EQ(judge({}, {.counts = false}, kPolicy, 0), (Verdict{RowStatus::failed, 0, false, 5s}));
 }
 
 TEST(Judge, APermanentFailureAbortsAtOnce) {
   EXPECT_EQ(judge({}, {.kind = Kind::permanent}, kPolicy, 0),
-            (Verdict{RowStatus::aborted, 1, false, std::nullopt, LedgerWrite::failed}));
+            (Verdict{RowStatus::aborted, 1, false, std::nullopt}));
 }
 
-TEST(Judge, WhatWasRefusedBeforeASendCountsNoAttempt) {
+TEST(Judge, WhatWasRefusedBeforeATryCountsNoAttempt) {
   EXPECT_EQ(judge({}, {.kind = Kind::permanent, .was_tried = false}, kPolicy, 0),
-            (Verdict{RowStatus::aborted, 0, false, std::nullopt, LedgerWrite::failed}));
+            (Verdict{RowStatus::aborted, 0, false, std::nullopt}));
 }
 
 TEST(Judge, GivingUpAfterALapsedLeaseKeepsTheCountWithinTheBudget) {
   const RowState row{.attempts = 3, .in_doubt = true, .lapsed = true};
   EXPECT_EQ(judge(row, {.kind = Kind::permanent, .was_tried = false}, kPolicy, 0),
-            (Verdict{RowStatus::aborted, 3, true, std::nullopt, LedgerWrite::failed}));
+            (Verdict{RowStatus::aborted, 3, true, std::nullopt}));
 }
 
 TEST(Judge, DoubtStaysUntilTheOtherSideHasSaidWhatBecameOfIt) {

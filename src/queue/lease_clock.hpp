@@ -11,7 +11,7 @@ namespace todoke::queue {
 
 class LeaseClock {
  public:
-  // What the two clocks may drift apart during a lease, and what a send needs beside the broker.
+  // What the two clocks may drift apart during a lease, and what a try needs beside the other side.
   static constexpr std::chrono::milliseconds kMargin{200};
   static constexpr std::chrono::milliseconds kHeartbeatMost{60'000};
 

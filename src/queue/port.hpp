@@ -87,7 +87,7 @@ class Port {
   virtual Task<bool> archive() = 0;
 };
 
-// Whether a job is still ours for sure, to be asked right before each send.
+// Whether a job is still ours for sure, to be asked right before a try has an effect.
 class Hold {
  public:
   virtual ~Hold() = default;

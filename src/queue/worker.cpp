@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kRetryMost = 2s;
 constexpr std::chrono::milliseconds kSlowClaim = 10ms;
 constexpr int kRestFactor = 9;
 constexpr std::chrono::milliseconds kRestMost = 2s;
-// More than anybody sends a broker at once; bounds what a wrong setting costs.
+// More than anybody works on at once; bounds what a wrong setting costs.
 constexpr std::size_t kLanesMax = 4'096;
 
 int level(Breaker::State state) {

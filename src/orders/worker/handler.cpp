@@ -69,11 +69,11 @@ Ended OrderHandler::fail(OrderJob& job, std::string_view code, std::string messa
 
 Task<Ended> OrderHandler::handle_order(OrderJob& job, const queue::Hold& hold, Span& span) {
   constexpr Outcome kRefused{.kind = Outcome::Kind::permanent, .was_tried = false};
-  const auto step = queue::next_step(job.row, options_.policy, adapter_.can_find());
-  if (step == Step::follow_ledger) {
+  if (has_last_word(job.ledger, job.row.lapsed)) {
     job.follows_ledger = true;
     co_return Ended{};
   }
+  const auto step = queue::next_step(job.row, options_.policy, adapter_.can_find());
   auto parsed = parse_order(job.document);
   if (!parsed)
     co_return fail(job, reason::kValidationError, "no valid order: " + parsed.error().text(), kRefused);
@@ -259,7 +259,7 @@ bool OrderHandler::conclude(queue::Job& base, bool counts) {
   job.verdict = queue::judge(job.row, job.outcome, options_.policy, jitter);
   job.payload.clear();
   job.result_digest.clear();
-  if (job.verdict.ledger != queue::LedgerWrite::none) {
+  if (ledger_status_of(job.verdict.status)) {
     complete_result(job);
     job.payload = to_json(job.result);
     job.result_digest = result_digest(job.result);

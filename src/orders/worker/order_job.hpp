@@ -8,6 +8,7 @@
 
 #include "orders/core/exec_result.hpp"
 #include "orders/core/order.hpp"
+#include "orders/worker/ledger.hpp"
 #include "queue/port.hpp"
 
 namespace todoke::orders {
@@ -31,6 +32,7 @@ struct OrderJob : queue::Job {
   std::optional<std::string> trace_id;
   std::optional<std::string> last_error_code;
   std::optional<std::string> last_error_msg;
+  LedgerState ledger = LedgerState::open;
   // The broker had an order of this key before a try of ours can have reached it; handle() may find that out.
   bool key_was_taken = false;
   SystemTime created_at{};      // by the database

@@ -13,7 +13,6 @@
 namespace todoke::orders {
 namespace {
 
-using queue::LedgerState;
 using queue::Ticket;
 
 constexpr std::int64_t kPageRows = 1'000;
@@ -70,11 +69,9 @@ queue::Jobs SqlPort::jobs_from(const pg::Result& rows, SteadyTime asked, bool la
     job->key = row.get<std::string>(4);
     job->key_hash = key_hash(job->key);
     const auto digest = row.get<std::string>(5);
-    job->row = {.attempts = row.get<std::int32_t>(2),
-                .in_doubt = row.get<bool>(3),
-                .lapsed = lapsed,
-                .ledger = ledger_state(row.get<std::optional<std::string>>(11),
-                                       row.get<std::optional<std::string>>(12), digest)};
+    job->row = {.attempts = row.get<std::int32_t>(2), .in_doubt = row.get<bool>(3), .lapsed = lapsed};
+    job->ledger = ledger_state(row.get<std::optional<std::string>>(11),
+                               row.get<std::optional<std::string>>(12), digest);
     job->document = row.get<pg::Jsonb>(6).text;
     job->created_at = row.get<SystemTime>(7);
     job->trace_id = row.get<std::optional<std::string>>(8);

@@ -11,8 +11,6 @@
 namespace todoke::orders {
 namespace {
 
-using queue::LedgerState;
-using queue::LedgerWrite;
 using queue::LetGo;
 using queue::RowStatus;
 using queue::Ticket;
@@ -22,18 +20,6 @@ using Column = std::vector<std::optional<T>>;
 
 std::optional<std::string> text_or_null(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
-}
-
-std::optional<std::string> ledger_text(LedgerWrite write) {
-  switch (write) {
-    case LedgerWrite::none:
-      return std::nullopt;
-    case LedgerWrite::succeeded:
-      return "succeeded";
-    case LedgerWrite::failed:
-      return "failed";
-  }
-  return std::nullopt;
 }
 
 Tickets tickets(const std::vector<OrderJob*>& jobs) {
@@ -51,11 +37,10 @@ void sort_by_ticket(std::vector<OrderJob*>& jobs) {
 void read_anew(OrderJob& job) {
   if (job.follows_ledger) {
     job.follows_ledger = false;
-    job.verdict = {RowStatus::failed, job.row.attempts, job.row.in_doubt, std::chrono::milliseconds(0),
-                   LedgerWrite::none};
+    job.verdict = {RowStatus::failed, job.row.attempts, job.row.in_doubt, std::chrono::milliseconds(0)};
   } else {
-    const bool was_missing = job.row.ledger == LedgerState::missing;
-    job.row.ledger = was_missing ? LedgerState::open : LedgerState::missing;
+    const bool was_missing = job.ledger == LedgerState::missing;
+    job.ledger = was_missing ? LedgerState::open : LedgerState::missing;
   }
 }
 
@@ -108,7 +93,7 @@ Task<LetGo> SqlPort::give_back(const queue::Jobs& jobs) {
   for (const auto& job : jobs) {
     auto* order = static_cast<OrderJob*>(job.get());
     // A row that waits beside a failure in the ledger counts as requeued; this one was not.
-    const bool follows = order->row.lapsed && order->row.ledger == LedgerState::failed;
+    const bool follows = order->row.lapsed && order->ledger == LedgerState::failed;
     (follows ? following : pending).push_back(order);
   }
   if (!pending.empty()) co_await give_back_rows(pending);
@@ -184,7 +169,7 @@ Task<pg::Result> SqlPort::run_settle(const Held& jobs) {
   JournalColumns journal;
   for (const auto* job : jobs) {
     const auto& verdict = job->verdict;
-    const bool writes = verdict.ledger != LedgerWrite::none;
+    const auto ledger_status = ledger_status_of(verdict.status);
     ids.push_back(job->ticket.id.value);
     claims.push_back(job->ticket.claim.value);
     statuses.push_back(to_string(verdict.status));
@@ -193,11 +178,11 @@ Task<pg::Result> SqlPort::run_settle(const Held& jobs) {
     messages.push_back(text_or_null(job->error_msg));
     delays.push_back(verdict.delay ? std::optional(verdict.delay->count()) : std::nullopt);
     in_doubt.push_back(verdict.in_doubt);
-    ledger.push_back(ledger_text(verdict.ledger));
-    http.push_back(writes ? std::optional(job->http_status) : std::nullopt);
+    ledger.emplace_back(ledger_status);
+    http.push_back(ledger_status ? std::optional(job->http_status) : std::nullopt);
     digests.push_back(text_or_null(job->result_digest));
     payloads.push_back(text_or_null(job->payload));
-    missing.push_back(job->row.ledger == LedgerState::missing);
+    missing.push_back(job->ledger == LedgerState::missing);
     hashes.push_back(job->key_hash);
     key_was_taken.push_back(job->key_was_taken);
     journal.add(*job);

@@ -1,0 +1,36 @@
+#include "orders/worker/ledger.hpp"
+
+#include <gtest/gtest.h>
+
+namespace todoke::orders {
+namespace {
+
+using queue::RowStatus;
+
+TEST(Ledger, OneThatIsOpenOrMissingLetsTheOrderBeSent) {
+  for (const bool lapsed : {false, true}) {
+    EXPECT_FALSE(has_last_word(LedgerState::open, lapsed));
+    EXPECT_FALSE(has_last_word(LedgerState::missing, lapsed));
+  }
+}
+
+TEST(Ledger, OneThatSucceededOrIsAnothersIsFollowedWithoutASend) {
+  for (const bool lapsed : {false, true}) {
+    EXPECT_TRUE(has_last_word(LedgerState::succeeded, lapsed));
+    EXPECT_TRUE(has_last_word(LedgerState::conflicting, lapsed));
+  }
+}
+
+TEST(Ledger, OneThatFailedMeansRequeuedForAPendingRowAndSettledForALapsedOne) {
+  EXPECT_FALSE(has_last_word(LedgerState::failed, false));
+  EXPECT_TRUE(has_last_word(LedgerState::failed, true));
+}
+
+TEST(Ledger, ItEndsWithTheRowAndNotBefore) {
+  EXPECT_EQ(ledger_status_of(RowStatus::succeeded), "succeeded");
+  EXPECT_EQ(ledger_status_of(RowStatus::aborted), "failed");
+  EXPECT_EQ(ledger_status_of(RowStatus::failed), std::nullopt);
+}
+
+}  // namespace
+}  // namespace todoke::orders
