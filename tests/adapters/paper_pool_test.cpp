@@ -51,18 +51,5 @@ TEST_F(PaperPool, AnOrderThatGotNoConnectionWasNotSent) {
   });
 }
 
-TEST_F(PaperPool, AHaltThatCameWhileItWaitedForAConnectionHoldsTheOrderBack) {
-  run_task([this]() -> Task<void> {
-    orders::PaperAdapter adapter({}, *pool, clock);
-    auto asked = request(adapter);
-    int questions = 0;
-    asked.may_go = [&questions] { return ++questions == 1; };
-    const auto outcome = co_await adapter.send(asked, Deadline::after(5s));
-    EXPECT_TRUE(outcome.held_back);
-    const auto found = co_await adapter.find(asked, Deadline::after(5s));
-    EXPECT_EQ(found.answer, orders::FindAnswer::not_found);
-  });
-}
-
 }  // namespace
 }  // namespace todoke::test

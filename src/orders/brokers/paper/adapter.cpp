@@ -123,7 +123,6 @@ Task<SendOutcome> PaperAdapter::send(SendRequest request, Deadline deadline) {
                       "no connection to the paper broker's book (database.pool_max): " + describe(broken),
                       false);
   }
-  if (!request.may_go()) co_return held_back();
   Booked booked;
   try {
     booked = co_await execute(**book, request, answer, deadline);
