@@ -184,7 +184,9 @@ Task<Rate> catch_up(Node& node, std::shared_ptr<outbox::Consumer> consumer, pg::
 
 Task<Rate> rebuild_rate(Node& node, const pg::Connection& connection, double documents) {
   index::IndexConsumer consumer;
-  const outbox::Consumer::Progress nothing = [](std::int64_t, std::int64_t) -> Task<void> { co_return; };
+  const outbox::Consumer::Progress nothing = [](pg::Connection&, std::int64_t, std::int64_t) -> Task<void> {
+    co_return;
+  };
   const auto before = cpu_time(connection);
   const auto began = Steady::now();
   co_await consumer.rebuild(node.pool, nothing);

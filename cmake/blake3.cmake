@@ -16,7 +16,7 @@ list(TRANSFORM blake3_sources PREPEND ${blake3_dir}/)
 add_library(todoke_blake3 STATIC ${blake3_sources})
 target_include_directories(todoke_blake3 SYSTEM PUBLIC ${blake3_dir})
 # Not our code: its warnings are not ours to mend. This replaces the options of our own sources.
-set_target_properties(todoke_blake3 PROPERTIES COMPILE_OPTIONS -w)
+set_target_properties(todoke_blake3 PROPERTIES COMPILE_OPTIONS -w UNITY_BUILD OFF)
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_definitions(todoke_blake3 PRIVATE BLAKE3_USE_NEON=0)
 endif()

@@ -28,6 +28,14 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" OR CMAKE_BUILD_TYPE STREQUAL "Rele
 endif()
 add_compile_definitions(BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_BEAST_SEPARATE_COMPILATION)
 
+# Several files of a target are compiled as one: what they include is read once.
+set(CMAKE_UNITY_BUILD ON)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Anonymous namespaces of a file are those of a header for the compiler then.
+  add_compile_options(-Wno-subobject-linkage)
+endif()
+
 option(TODOKE_FUZZ "Build libFuzzer targets; needs clang" OFF)
 if(TODOKE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)

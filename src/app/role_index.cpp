@@ -10,7 +10,7 @@ namespace {
 // A search result may be a few seconds late; an OK may not.
 constexpr std::chrono::seconds kDeferMax(10);
 
-void build(NodeParts& parts) {
+void build_index(NodeParts& parts) {
   outbox::RunnerOptions options;
   options.defer_max = kDeferMax;
   const auto& loop = parts.consumer_executor;
@@ -23,10 +23,10 @@ void build(NodeParts& parts) {
   add(std::make_shared<index::Sweeper>(loop, index::SweeperOptions(), parts.pools.background, parts.metrics));
 }
 
-const RoleRegistration kRegistered({
+const RoleRegistration kIndexRegistered({
     .name = "index",
     .summary = "the search index: a consumer of the log",
-    .build = build,
+    .build = build_index,
     .consumers = {index::kConsumerName},
 });
 

@@ -6,7 +6,7 @@
 namespace todoke::app {
 namespace {
 
-void build(NodeParts& parts) {
+void build_orders(NodeParts& parts) {
   // The kill switch is read beside everything that orders do.
   const auto halts = std::make_shared<orders::Halts>(parts.executor, parts.pools.control, parts.listener,
                                                      parts.clock, parts.metrics);
@@ -25,10 +25,10 @@ void build(NodeParts& parts) {
   parts.on_sighup(api.read_tokens);
 }
 
-const RoleRegistration kRegistered({
+const RoleRegistration kOrdersRegistered({
     .name = "orders",
     .summary = "the order dispatcher: takes orders and, with outbox.enabled, sends them",
-    .build = build,
+    .build = build_orders,
 });
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace todoke::app {
 namespace {
 
-void build(NodeParts& parts) {
+void build_relay(NodeParts& parts) {
   relay::RelayParts relay{parts.config,        parts.clock,       parts.relay_executor, parts.read_executor,
                           parts.pools.control, parts.pools.reads, parts.listener,       parts.database,
                           parts.log,           parts.pressure,    parts.search,         parts.metrics,
@@ -15,10 +15,10 @@ void build(NodeParts& parts) {
     parts.add_service(std::make_shared<OnLoop>(parts.relay_executor, std::move(service)));
 }
 
-const RoleRegistration kRegistered({
+const RoleRegistration kRelayRegistered({
     .name = "relay",
     .summary = "the Nostr relay: takes events, stores them, serves them",
-    .build = build,
+    .build = build_relay,
 });
 
 }  // namespace

@@ -15,6 +15,16 @@ class Clock {
   [[nodiscard]] virtual SteadyTime steady() const = 0;  // for durations and deadlines: never goes back
 };
 
+// The second that a moment is in: events have no finer time.
+inline std::chrono::sys_seconds seconds_of(SystemTime time) {
+  return std::chrono::time_point_cast<std::chrono::seconds>(time);
+}
+
+// As statements take it.
+inline double seconds_in(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 class SystemClock final : public Clock {
  public:
   [[nodiscard]] SystemTime now() const override { return std::chrono::system_clock::now(); }

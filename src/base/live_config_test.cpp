@@ -26,7 +26,7 @@ Expected<void> check(const Config& config) {
   return refuse("relay.low is over limits.high");
 }
 
-const Schema& schema() {
+const Schema& live_schema() {
   static const Schema instance = [] {
     static constexpr const KeySpec* kKeys[] = {&kName.spec,    &kLow.spec,   &kHigh.spec,
                                                &kThreads.spec, &kLease.spec, &kSecret.spec};
@@ -38,7 +38,7 @@ const Schema& schema() {
 }
 
 Config file(const std::string& toml) {
-  Config config(schema());
+  Config config(live_schema());
   config.load_toml(toml, "t.toml");
   return config;
 }
@@ -69,7 +69,7 @@ TEST(LiveConfig, RowsLieOverTheFileAndUnderTheEnvironment) {
 }
 
 TEST(LiveConfig, ReadersAreCalledOnceForEachChange) {
-  LiveConfig live{Config(schema())};
+  LiveConfig live{Config(live_schema())};
   std::vector<std::string> names;
   live.on_change([&](const Config& config) { names.push_back(config.get(kName)); });
   live.set_rows({relay(1, {{"relay.name", "a"}})});
@@ -79,7 +79,7 @@ TEST(LiveConfig, ReadersAreCalledOnceForEachChange) {
 }
 
 TEST(LiveConfig, AKeyThatIsRefusedKeepsItsLastGoodValueAndTheOthersAreTaken) {
-  LiveConfig live{Config(schema())};
+  LiveConfig live{Config(live_schema())};
   live.set_rows({relay(1, {{"relay.low", "5"}, {"relay.name", "a"}})});
   live.set_rows({relay(2, {{"relay.low", "many"}, {"relay.name", "b"}})});
   EXPECT_EQ(live.config().get(kLow), 5);
@@ -92,7 +92,7 @@ TEST(LiveConfig, AKeyThatIsRefusedKeepsItsLastGoodValueAndTheOthersAreTaken) {
 }
 
 TEST(LiveConfig, KeysThatTheDatabaseMayNotSetAreRefused) {
-  LiveConfig live{Config(schema())};
+  LiveConfig live{Config(live_schema())};
   live.set_rows(
       {relay(1, {{"limits.high", "1"}, {"relay.nmae", "a"}, {"relay.secret", "s"}, {"relay.threads", "4"}})});
   EXPECT_THAT(live.problems(),
@@ -104,7 +104,7 @@ TEST(LiveConfig, KeysThatTheDatabaseMayNotSetAreRefused) {
 }
 
 TEST(LiveConfig, RowsThatContradictEachOtherLeaveOutTheOneThatDoesNotFit) {
-  LiveConfig live{Config(schema())};
+  LiveConfig live{Config(live_schema())};
   live.set_rows({relay(1, {{"relay.low", "5"}})});
   live.set_rows({relay(2, {{"relay.low", "20"}, {"relay.name", "b"}}), limits(1, {{"limits.high", "10"}})});
   EXPECT_EQ(live.config().get(kHigh), 10);
@@ -133,7 +133,7 @@ TEST(LiveConfig, AFileReadAgainChangesWhatMayChangeAndNothingElse) {
 }
 
 TEST(LiveConfig, ThousandsOfWrongKeysAreToldByTheFirstOfThem) {
-  LiveConfig live{Config(schema())};
+  LiveConfig live{Config(live_schema())};
   ConfigRow row{"relay", 1, {}};
   for (int i = 0; i < 2'000; ++i) row.values.emplace("relay.x" + std::to_string(i), "");
   live.set_rows({row});

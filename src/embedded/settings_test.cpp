@@ -7,11 +7,10 @@
 namespace todoke::embedded {
 namespace {
 
-constexpr std::uint64_t kMb = 1024 * 1024;
-constexpr std::uint64_t kGb = 1024 * kMb;
+constexpr std::uint64_t kGb = 1024ULL * 1024 * 1024;
 
 TEST(Settings, ASmallMachineGetsTheLowerBounds) {
-  const auto settings = settings_for(512 * kMb, 1 * kGb);
+  const auto settings = settings_for(kGb / 2, 1 * kGb);
   EXPECT_EQ(settings.shared_buffers_mb, 128u);
   EXPECT_EQ(settings.effective_cache_size_mb, 256u);
   EXPECT_EQ(settings.maintenance_work_mem_mb, 64u);

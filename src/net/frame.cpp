@@ -11,7 +11,7 @@ namespace todoke::net {
 namespace {
 
 constexpr std::uint8_t kMaskBit = 0x80;
-constexpr std::size_t kHeaderBytesMax = 14;
+constexpr std::size_t kFrameHeaderBytesMax = 14;
 constexpr std::size_t kCloseReasonBytesMax = kControlBytesMax - 2;
 
 void append_length(std::string& out, std::size_t size, std::uint8_t mask_bit) {
@@ -37,7 +37,7 @@ std::uint8_t data_byte(WsOpcode opcode) {
 }  // namespace
 
 void append_frame(std::string& out, std::uint8_t first_byte, std::string_view payload, Masking masking) {
-  out.reserve(out.size() + kHeaderBytesMax + payload.size());
+  out.reserve(out.size() + kFrameHeaderBytesMax + payload.size());
   out.push_back(static_cast<char>(first_byte));
   if (masking == Masking::none) {
     append_length(out, payload.size(), 0);

@@ -14,7 +14,7 @@ namespace todoke::net {
 namespace {
 
 // As much as HTTP servers commonly allow for all header fields together.
-constexpr std::size_t kAnswerBytesMax = 16 * 1024;
+constexpr std::size_t kHandshakeBytesMax = 16 * 1024;
 
 std::string request_text(const Url& url, const Headers& extra, std::string_view key, bool offer_deflate) {
   std::string text = fmt::format(
@@ -30,7 +30,7 @@ std::string request_text(const Url& url, const Headers& extra, std::string_view 
   return text + "\r\n";
 }
 
-struct Answer {
+struct HandshakeAnswer {
   int status = 0;
   Headers headers;
 };
@@ -42,8 +42,8 @@ std::string_view take_line(std::string_view& rest) {
   return line;
 }
 
-Answer parse_answer(std::string_view head) {
-  Answer answer;
+HandshakeAnswer parse_answer(std::string_view head) {
+  HandshakeAnswer answer;
   const std::string_view status_line = take_line(head);
   constexpr std::string_view protocol = "HTTP/1.1 ";
   const auto digits = status_line.substr(std::min(protocol.size(), status_line.size())).substr(0, 3);
@@ -63,7 +63,7 @@ Answer parse_answer(std::string_view head) {
   return answer;
 }
 
-void check(const Answer& answer, std::string_view key) {
+void check(const HandshakeAnswer& answer, std::string_view key) {
   if (answer.status != 101) {
     throw WsRefused(answer.status, fmt::format("the server answered the handshake with {}", answer.status));
   }
@@ -89,13 +89,13 @@ Task<WsOpened> open_websocket(std::shared_ptr<Transport> transport, Url url, Hea
   std::size_t head_end = std::string::npos;
   std::array<char, 1024> buffer;
   while (head_end == std::string::npos) {
-    if (received.size() > kAnswerBytesMax) throw NetError("the answer to the handshake is too long");
+    if (received.size() > kHandshakeBytesMax) throw NetError("the answer to the handshake is too long");
     const std::size_t size = co_await transport->read_some(buffer);
     if (size == 0) throw NetError("the server ended the connection during the handshake");
     received.append(buffer.data(), size);
     head_end = received.find("\r\n\r\n");
   }
-  const Answer answer = parse_answer(std::string_view(received).substr(0, head_end + 2));
+  const HandshakeAnswer answer = parse_answer(std::string_view(received).substr(0, head_end + 2));
   check(answer, key);
   const auto deflate = deflate_agreed(answer.headers.joined("Sec-WebSocket-Extensions"));
   if (!deflate) throw NetError(deflate.error().message);

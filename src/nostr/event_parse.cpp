@@ -27,7 +27,7 @@ tl::expected<Event, Reason> attempt(std::string_view text, const EventLimits& li
   return std::move(*event);
 }
 
-std::string rescue_id(std::string_view text) {
+std::string rescue_id_of_event(std::string_view text) {
   od::document document;
   od::object object;
   if (thread_reader().read(text).get(document) != simdjson::SUCCESS) return {};
@@ -53,7 +53,7 @@ tl::expected<Event, EventRefusal> parse_event(std::string_view text, const Event
     case JsonCheck::not_json:
       return refuse_with(Reason::message_not_json);
   }
-  return refuse_with(event.error(), rescue_id(text));
+  return refuse_with(event.error(), rescue_id_of_event(text));
 }
 
 }  // namespace todoke::nostr

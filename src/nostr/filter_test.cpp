@@ -13,19 +13,19 @@ namespace {
 using test::kHexA;
 using test::kHexB;
 
-Filter parsed(std::string_view text) {
+Filter filter_of(std::string_view text) {
   auto filter = parse_filter(text, {});
   if (!filter) throw std::runtime_error(fmt::format("{}: {}", text, text_of(filter.error())));
   return std::move(*filter);
 }
 
-std::string_view refusal(std::string_view text, const FilterLimits& limits = {}) {
+std::string_view filter_refusal(std::string_view text, const FilterLimits& limits = {}) {
   const auto filter = parse_filter(text, limits);
   return filter ? "" : text_of(filter.error());
 }
 
 TEST(FilterParse, ReadsEveryKey) {
-  const auto filter = parsed(fmt::format(
+  const auto filter = filter_of(fmt::format(
       R"({{"ids":["{0}"],"authors":["{1}","{0}","{1}"],"kinds":[7,1,1],"since":-5,"until":9,"limit":0,)"
       R"("#t":["b","a"],"#E":["any"],"#e":["{0}"],"seq_after":12,"search":"q\u0000"}})",
       kHexA, kHexB));
@@ -41,8 +41,8 @@ TEST(FilterParse, ReadsEveryKey) {
   EXPECT_EQ(filter.tag('t')->values(), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(filter.tag('E')->values(), std::vector<std::string>{"any"});
   EXPECT_EQ(filter.tag('x'), nullptr);
-  EXPECT_EQ(parsed("{}"), Filter{});
-  EXPECT_EQ(parsed(R"({"limit":99999999999})").limit, std::numeric_limits<std::uint32_t>::max());
+  EXPECT_EQ(filter_of("{}"), Filter{});
+  EXPECT_EQ(filter_of(R"({"limit":99999999999})").limit, std::numeric_limits<std::uint32_t>::max());
 }
 
 TEST(FilterParse, RefusesWhatIsWrong) {
@@ -89,34 +89,34 @@ TEST(FilterParse, RefusesWhatIsWrong) {
       {R"({"foo":tru})", "invalid: message is not JSON"},
       {R"({"foo":)" + std::string(50, '[') + std::string(50, ']') + "}", "invalid: message too deep"},
   };
-  for (const auto& [text, expected] : cases) EXPECT_EQ(refusal(text), expected) << text;
+  for (const auto& [text, expected] : cases) EXPECT_EQ(filter_refusal(text), expected) << text;
 }
 
 TEST(FilterParse, HoldsTheLimits) {
   FilterLimits limits;
   limits.values_max = 2;
   limits.tags_max = 1;
-  EXPECT_EQ(refusal(R"({"kinds":[1,2],"#t":["a","b"]})", limits), "");
-  EXPECT_EQ(refusal(R"({"kinds":[1,2,3]})", limits), "invalid: too many values in a filter");
-  EXPECT_EQ(refusal(R"({"#t":["a","b","c"]})", limits), "invalid: too many values in a filter");
-  EXPECT_EQ(refusal(R"({"#t":["a"],"#r":["b"]})", limits), "invalid: too many tag filters");
+  EXPECT_EQ(filter_refusal(R"({"kinds":[1,2],"#t":["a","b"]})", limits), "");
+  EXPECT_EQ(filter_refusal(R"({"kinds":[1,2,3]})", limits), "invalid: too many values in a filter");
+  EXPECT_EQ(filter_refusal(R"({"#t":["a","b","c"]})", limits), "invalid: too many values in a filter");
+  EXPECT_EQ(filter_refusal(R"({"#t":["a"],"#r":["b"]})", limits), "invalid: too many tag filters");
 }
 
 TEST(Matching, EmptyListsMatchNothingAndNoConditionsMatchEverything) {
   const auto event = test::event_with(1, {{"t", "x"}});
-  EXPECT_TRUE(matches(parsed("{}"), event));
+  EXPECT_TRUE(matches(filter_of("{}"), event));
   for (const auto* text : {R"({"ids":[]})", R"({"authors":[]})", R"({"kinds":[]})", R"({"#t":[]})"}) {
-    EXPECT_FALSE(matches(parsed(text), event)) << text;
+    EXPECT_FALSE(matches(filter_of(text), event)) << text;
   }
   EXPECT_FALSE(matches_any({}, event));
 }
 
 TEST(Matching, SinceAndUntilAreInclusive) {
   const auto event = test::event_with(1, {}, "", 100);
-  EXPECT_TRUE(matches(parsed(R"({"since":100,"until":100})"), event));
-  EXPECT_FALSE(matches(parsed(R"({"since":101})"), event));
-  EXPECT_FALSE(matches(parsed(R"({"until":99})"), event));
-  EXPECT_FALSE(matches(parsed(R"({"since":101,"until":99})"), event));
+  EXPECT_TRUE(matches(filter_of(R"({"since":100,"until":100})"), event));
+  EXPECT_FALSE(matches(filter_of(R"({"since":101})"), event));
+  EXPECT_FALSE(matches(filter_of(R"({"until":99})"), event));
+  EXPECT_FALSE(matches(filter_of(R"({"since":101,"until":99})"), event));
 }
 
 TEST(Matching, TagsMatchByTheirFirstValueAndLetterExactly) {
@@ -131,13 +131,13 @@ TEST(Matching, TagsMatchByTheirFirstValueAndLetterExactly) {
                                                  {R"({"#r":[""]})", false},
                                                  {R"({"#t":["a"],"#T":["c"]})", true},
                                                  {R"({"#t":["a"],"#T":["a"]})", false}}) {
-    EXPECT_EQ(matches(parsed(text), event), expected) << text;
+    EXPECT_EQ(matches(filter_of(text), event), expected) << text;
   }
 }
 
 TEST(Matching, HowStoredEventsAreSearchedDoesNotCount) {
   const auto event = test::event_with(1, {});
-  EXPECT_TRUE(matches(parsed(R"({"limit":0,"seq_after":99,"search":"nothing"})"), event));
+  EXPECT_TRUE(matches(filter_of(R"({"limit":0,"seq_after":99,"search":"nothing"})"), event));
 }
 
 // As NIP-01 says it, without any haste.

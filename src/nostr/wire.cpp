@@ -177,7 +177,7 @@ Parsed attempt(std::string_view text, const MessageLimits& limits) {
 }
 
 // The id in the second element of a message whose event was refused.
-std::string rescue_id(std::string_view text) {
+std::string rescue_id_of_message(std::string_view text) {
   od::document document;
   od::array array;
   od::object object;
@@ -229,7 +229,7 @@ tl::expected<ClientMessage, MessageRefusal> parse_client_message(std::string_vie
     case JsonCheck::not_json:
       return refused(Answer::notice, Reason::message_not_json);
   }
-  if (parsed.error().answer == Answer::ok) parsed.error().subject = rescue_id(text);
+  if (parsed.error().answer == Answer::ok) parsed.error().subject = rescue_id_of_message(text);
   return parsed;
 }
 

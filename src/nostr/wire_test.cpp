@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::string_literals;
 
-const Event& sample() {
+const Event& sent_event() {
   static const auto event = test::event_with(1, {{"t", test::kTopic}}, "hi");
   return event;
 }
@@ -29,9 +29,9 @@ std::string reply(std::string_view text, const MessageLimits& limits = {}) {
 }
 
 TEST(ClientMessages, EventAndAuthCarryTheEvent) {
-  const auto json = std::string(sample().json());
+  const auto json = std::string(sent_event().json());
   EXPECT_EQ(parsed<EventMessage>(R"(["EVENT",)" + json + "]").event.json(), json);
-  EXPECT_EQ(parsed<AuthMessage>(R"(["AUTH",)" + json + "]").event.id(), sample().id());
+  EXPECT_EQ(parsed<AuthMessage>(R"(["AUTH",)" + json + "]").event.id(), sent_event().id());
   const auto spaced = parsed<EventMessage>(" [ \"EVENT\" , " + json + " ] \n").event;
   EXPECT_EQ(spaced.json(), json);
   EXPECT_TRUE(has_right_id(spaced));
@@ -78,7 +78,7 @@ TEST(ClientMessages, WhatIsNoMessageGetsANotice) {
   const auto not_json = notice("invalid: message is not JSON");
   const auto not_array = notice("invalid: message must be an array");
   const auto unknown = notice("invalid: unknown message type");
-  const auto json = std::string(sample().json());
+  const auto json = std::string(sent_event().json());
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", not_json},
       {"hello", not_json},
@@ -134,8 +134,8 @@ TEST(ClientMessages, WhatIsNoMessageGetsANotice) {
 }
 
 TEST(ClientMessages, EveryRefusedEventGetsAnOkThatNamesIt) {
-  const auto json = std::string(sample().json());
-  const auto id = sample().id().hex();
+  const auto json = std::string(sent_event().json());
+  const auto id = sent_event().id().hex();
   const auto ok = [](std::string_view named, std::string_view text) {
     return fmt::format(R"(["OK","{}",false,"{}"])", named, text);
   };

@@ -20,10 +20,6 @@ constexpr std::chrono::minutes kRoundMax(10);
 constexpr std::int64_t kRowsOfBatch = 5'000;
 constexpr int kBatchesOfRound = 200;  // a million rows; the next round goes on
 
-double seconds(std::chrono::milliseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 void tell_lost(const std::string& consumer) {
   log::error("log retention", "a consumer has lost rows and needs a rebuild (`todoke consumers rebuild`)",
              {{"consumer", consumer}});
@@ -121,7 +117,7 @@ Task<LogRetention::Bound> LogRetention::bound(pg::Connection& connection, Deadli
 }
 
 Task<bool> LogRetention::drop_partitions(pg::Connection& connection, Deadline deadline) {
-  pg::Params params(seconds(options_.keep), seconds(options_.keep_max));
+  pg::Params params(seconds_in(options_.keep), seconds_in(options_.keep_max));
   const auto old = co_await connection.query(sql::kOldPartitions, std::move(params), deadline);
   auto bytes = co_await measure(connection, deadline);
   for (const auto& row : old) {
@@ -211,19 +207,19 @@ Task<void> LogRetention::delete_rows(pg::Connection& connection, Deadline deadli
     if (count == 0) break;
     rows_deleted_.add(static_cast<std::uint64_t>(count));
   }
-  pg::Params params(seconds(options_.keep), limit.seq);
+  pg::Params params(seconds_in(options_.keep), limit.seq);
   const auto kept = co_await connection.query(sql::kOldRowsAfter, std::move(params), deadline);
   if (kept.one().get<bool>(0)) tell_held_back(limit.consumer);
 }
 
 Task<std::int64_t> LogRetention::delete_batch(pg::Connection& connection, std::chrono::milliseconds keep,
                                               std::int64_t until_seq, Deadline deadline) {
-  pg::Params params(seconds(keep), until_seq, kRowsOfBatch);
+  pg::Params params(seconds_in(keep), until_seq, kRowsOfBatch);
   const auto old = co_await connection.query(sql::kOldRowsEnd, std::move(params), deadline);
   const auto until = old.one().get<std::int64_t>(0);
   if (until == 0) co_return 0;
   auto batch = co_await cut_ranges(connection, until, deadline);
-  batch.add(sql::kDeleteOldRows, pg::Params(seconds(keep), until));
+  batch.add(sql::kDeleteOldRows, pg::Params(seconds_in(keep), until));
   const auto results = co_await connection.run(std::move(batch), deadline);
   const auto deleted = results.back().one();
   for (const auto& consumer : deleted.get<std::vector<std::string>>(1)) tell_lost(consumer);

@@ -33,10 +33,6 @@ std::string owner_name() {
   return fmt::format("{}:{}:{}", host.data(), getpid(), random_hex(kOwnerRandomBytes));
 }
 
-double seconds(std::chrono::milliseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 }  // namespace
 
 Runner::Runner(const Executor& executor, std::shared_ptr<Consumer> consumer, RunnerOptions options,
@@ -189,7 +185,7 @@ Task<std::optional<Runner::Held>> Runner::take_lease() {
   pg::Batch batch;
   batch.add(sql::kAddConsumer,
             pg::Params(consumer_->name(), consumer_->mandatory()));  // somebody may have deleted it
-  batch.add(sql::kTakeLease, pg::Params(consumer_->name(), owner_, seconds(options_.lease)));
+  batch.add(sql::kTakeLease, pg::Params(consumer_->name(), owner_, seconds_in(options_.lease)));
   const auto results = co_await lease->run(std::move(batch), deadline);
   if (results[1].empty()) co_return std::nullopt;
   const auto taken = results[1].one();
@@ -225,7 +221,7 @@ Task<void> Runner::keep_lease(Held held) {
 Task<void> Runner::renew_lease(Held held) {
   const auto deadline = Deadline::after(options_.lease / 3);
   const auto lease = co_await pool_.acquire(deadline);
-  pg::Params params(consumer_->name(), held.epoch, seconds(options_.lease));
+  pg::Params params(consumer_->name(), held.epoch, seconds_in(options_.lease));
   const auto rows = co_await lease->query(sql::kRenewLease, std::move(params), deadline);
   if (rows.empty() && held_epoch_ == held.epoch) held_epoch_ = 0;
 }
@@ -376,8 +372,8 @@ Task<void> Runner::advance(pg::Connection& connection, Held& held, std::span<con
   const auto to = rows.back().seq.value;
   const auto digest = digest_of(rows);
   pg::Batch batch(pg::Batch::Mode::plain);
-  batch.add(sql::kAdvance,
-            pg::Params(consumer_->name(), held.epoch, held.last.value, to, seconds(options_.lease), purged));
+  batch.add(sql::kAdvance, pg::Params(consumer_->name(), held.epoch, held.last.value, to,
+                                      seconds_in(options_.lease), purged));
   batch.add(sql::kRecordRange, pg::Params(consumer_->name(), held.last.value, to, digest.count,
                                           static_cast<std::int64_t>(digest.hash)));
   const auto results = co_await connection.run(std::move(batch), deadline);

@@ -9,7 +9,7 @@
 namespace todoke::outbox {
 namespace {
 
-constexpr std::chrono::seconds kSmallWorkMax(10);
+constexpr std::chrono::seconds kRebuildStepMax(10);
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void Runner::start_rebuild(Held held) {
 // The new store holds what is in effect at some moment after `head` was read; what the log says after `head`
 // is applied to it again, which changes nothing that is right already.
 Task<void> Runner::rebuild(Held held) {
-  const auto small = Deadline::after(kSmallWorkMax);
+  const auto small = Deadline::after(kRebuildStepMax);
   Seq head{0};
   {
     const auto lease = co_await pool_.acquire(small);
@@ -77,7 +77,7 @@ Task<void> Runner::end_rebuild(Held held, Seq head) {
 Task<void> Runner::note_progress(pg::Connection& connection, Held held, std::int64_t done,
                                  std::int64_t total) {
   if (stop_asked_) throw std::runtime_error("the node stops; the rebuild begins again with its next start");
-  const auto deadline = Deadline::after(kSmallWorkMax);
+  const auto deadline = Deadline::after(kRebuildStepMax);
   pg::Params params(consumer_->name(), held.epoch, done, total);
   const auto noted = co_await connection.query(sql::kRebuildGoesOn, std::move(params), deadline);
   if (noted.empty()) throw Fenced();

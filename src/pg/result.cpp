@@ -12,7 +12,7 @@
 namespace todoke::pg {
 
 namespace {
-constexpr std::uint64_t kNullLength = 0xFFFF'FFFF;
+constexpr std::uint64_t kNullFieldLength = 0xFFFF'FFFF;
 }  // namespace
 
 namespace detail {
@@ -40,7 +40,7 @@ ArrayReader::ArrayReader(ByteView in) : rest(in) {
 
 std::optional<ByteView> ArrayReader::next() {
   const auto length = take_int(rest, 4);
-  if (length == kNullLength) return std::nullopt;
+  if (length == kNullFieldLength) return std::nullopt;
   if (length > rest.size()) throw TypeMismatch("is an array that ends too early");
   const auto bytes = rest.first(length);
   rest = rest.subspan(length);

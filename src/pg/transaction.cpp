@@ -8,14 +8,14 @@
 namespace todoke::pg {
 
 namespace {
-constexpr Statement kBegin{"begin_read_committed", "BEGIN ISOLATION LEVEL READ COMMITTED"};
-constexpr Statement kCommit{"commit", "COMMIT"};
+constexpr Statement kBeginReadCommitted{"begin_read_committed", "BEGIN ISOLATION LEVEL READ COMMITTED"};
+constexpr Statement kCommitTransaction{"commit", "COMMIT"};
 
 [[noreturn]] void throw_not_committed() {
   Error::Fields fields;
   fields.sqlstate = "25P02";
   fields.message = "the transaction had failed before and was rolled back instead of committed";
-  fields.statement = kCommit.name;
+  fields.statement = kCommitTransaction.name;
   throw Error(std::move(fields));
 }
 }  // namespace
@@ -40,7 +40,7 @@ Task<void> Transaction::commit(Deadline deadline) {
   // next call.
   state.rollback_pending = false;
   const Params none;
-  std::vector<Step> steps(1, Step{kCommit, &none});
+  std::vector<Step> steps(1, Step{kCommitTransaction, &none});
   auto results = co_await finish_call(state, run_pipeline(state, std::move(steps), 0));
   if (results.front().tag() == "ROLLBACK") throw_not_committed();
 }
@@ -56,7 +56,7 @@ Task<Transaction> begin(Connection& connection, Deadline deadline) {
   auto& state = connection.state();
   if (state.transaction_open) throw std::logic_error("a transaction inside of a transaction");
   // What a dropped Transaction left open is rolled back by this call itself.
-  co_await connection.query(kBegin, {}, deadline);
+  co_await connection.query(kBeginReadCommitted, {}, deadline);
   state.transaction_open = true;
   co_return Transaction(connection);
 }

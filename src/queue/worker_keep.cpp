@@ -12,8 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds kRetryFirst = 20ms;
-constexpr std::chrono::milliseconds kRetryMost = 1s;
+constexpr std::chrono::milliseconds kSettleRetryFirst = 20ms;
+constexpr std::chrono::milliseconds kSettleRetryMost = 1s;
 // When a row that somebody else has locked is tried again: later with each time.
 constexpr std::chrono::milliseconds kDeferredFirst = 200ms;
 constexpr std::chrono::milliseconds kDeferredMost = 2s;
@@ -72,7 +72,7 @@ Task<void> Worker::settle(std::vector<Unsettled> batch) {
   Jobs settled;
   Jobs given_back;
   for (const auto& item : batch) (item.give_back ? given_back : settled).push_back(item.job);
-  Backoff backoff(kRetryFirst, kRetryMost);
+  Backoff backoff(kSettleRetryFirst, kSettleRetryMost);
   std::optional<LetGo> outcome;
   for (;;) {
     outcome = co_await settle_once(settled, given_back);
@@ -183,7 +183,7 @@ Task<void> Worker::pay_refunds() {
                {{"jobs", refunds.size()}, {"error", describe(failure)}});
   if (stopping_) co_return;
   for (const auto& [id, tries] : refunds) refunds_[id] += tries;
-  refunds_at_ = clock_.steady() + kRetryMost;
+  refunds_at_ = clock_.steady() + kSettleRetryMost;
 }
 
 Task<void> Worker::heartbeat_loop() {

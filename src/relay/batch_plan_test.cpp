@@ -23,7 +23,7 @@ using nostr::EventId;
 
 constexpr std::size_t kManyRows = 1'000'000;
 
-std::size_t rows_of(const std::vector<Incoming>& batch) {
+std::size_t rows_of_batch(const std::vector<Incoming>& batch) {
   std::size_t rows = 0;
   for (const auto& incoming : batch) rows += incoming.rows;
   return rows;
@@ -93,7 +93,7 @@ TEST(BatchPlan, BatchesHaveTheEffectOfTheEventsOneByOneInTheirOrder) {
       const auto rows_max = dice.below(60) + 1;
       const auto batch = take_batch(queue, {events_max, rows_max});
       ASSERT_LE(batch.size(), events_max);
-      ASSERT_TRUE(batch.size() < 2 || rows_of(batch) <= rows_max);
+      ASSERT_TRUE(batch.size() < 2 || rows_of_batch(batch) <= rows_max);
       ASSERT_EQ(batch.empty(), !had_some);
       largest = std::max(largest, batch.size());
       const auto together = batched.take_together(batch);

@@ -16,7 +16,7 @@ void member_unless_empty(JsonWriter& json, std::string_view name, const std::str
   if (!value.empty()) json.member(name, value);
 }
 
-std::int64_t seconds(std::chrono::milliseconds time) {
+std::int64_t seconds_count(std::chrono::milliseconds time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time).count();
 }
 
@@ -67,9 +67,9 @@ void write_limitation(JsonWriter& json, const Config& config, SystemTime now) {
   json.member("restricted_writes",
               config.get(keys::kTopicPolicy) == "topics" || auth_required || difficulty_min > 0);
   if (const auto past = config.get(keys::kPastMax); past.count() > 0) {
-    json.member("created_at_lower_limit", seconds(past));
+    json.member("created_at_lower_limit", seconds_count(past));
   }
-  json.member("created_at_upper_limit", seconds(config.get(keys::kFutureMax)));
+  json.member("created_at_upper_limit", seconds_count(config.get(keys::kFutureMax)));
   json.end_object();
 }
 

@@ -254,10 +254,6 @@ struct Walk {
   bool more = true;
 };
 
-std::chrono::sys_seconds seconds_of(SystemTime time) {
-  return std::chrono::time_point_cast<std::chrono::seconds>(time);
-}
-
 Task<nostr::Seq> head_of(pg::Connection& connection, Deadline deadline) {
   const auto row = co_await connection.query(sql::kHead, {}, deadline);
   co_return nostr::Seq{row.one().get<std::int64_t>(0)};

@@ -29,10 +29,6 @@ constexpr std::size_t kAuthenticatedMax = 16;
 
 constexpr std::uint16_t kPolicyViolation = 1008;
 
-std::chrono::sys_seconds seconds_of(SystemTime time) {
-  return std::chrono::time_point_cast<std::chrono::seconds>(time);
-}
-
 // What the node does when its consumers can't keep up (outbox/pressure.hpp).
 constexpr int kPressureHolds = 2;
 constexpr int kPressureTightens = 3;

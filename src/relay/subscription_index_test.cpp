@@ -19,8 +19,8 @@ struct Sub {
 };
 
 // Few of each, so that filters and events meet.
-struct World {
-  explicit World(std::uint64_t seed) : dice(seed) {
+struct IndexWorld {
+  explicit IndexWorld(std::uint64_t seed) : dice(seed) {
     for (int i = 1; i <= 3; ++i) keys.push_back(author(i));
     for (int i = 0; i < 40; ++i) events.push_back(random_event());
   }
@@ -76,7 +76,7 @@ TEST(SubscriptionIndex, FindsExactlyWhatTheFiltersMatchEachOnce) {
   std::size_t found = 0;
   for (const auto seed : seeds(30)) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    World world(seed);
+    IndexWorld world(seed);
     SubscriptionIndex<Sub> index;
     std::vector<std::unique_ptr<Sub>> subs;
     for (int step = 0; step < 200; ++step) {
@@ -103,7 +103,7 @@ TEST(SubscriptionIndex, FindsExactlyWhatTheFiltersMatchEachOnce) {
 }
 
 TEST(SubscriptionIndex, TwoSubscriptionsWithTheSameFilterAreIndependent) {
-  World world(1);
+  IndexWorld world(1);
   Sub first{{Filter{}}};
   Sub second{{Filter{}}};
   SubscriptionIndex<Sub> index;

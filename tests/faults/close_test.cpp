@@ -9,8 +9,8 @@ namespace todoke::test {
 namespace {
 
 // About 43 KB: as much as the relay's kernel takes at once, so that nothing is left behind in the client's.
-constexpr std::size_t kEvents = 100;
-constexpr int kRounds = 15;
+constexpr std::size_t kEventsSent = 100;
+constexpr int kCloseRounds = 15;
 
 std::string frames_of(const Events& events) {
   std::string frames;
@@ -25,7 +25,7 @@ struct ImmediateClose : testing::Test {
   std::set<std::string> sent;
 
   Events next_events() {
-    auto events = make_notes(kEvents);
+    auto events = make_notes(kEventsSent);
     for (const auto& event : events) sent.insert(event.id().hex());
     return events;
   }
@@ -45,7 +45,7 @@ struct ImmediateClose : testing::Test {
 };
 
 TEST_F(ImmediateClose, LosesNothingThatWasSent) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kCloseRounds; ++round) {
     net::RawClient client(port);
     client.write(frames_of(next_events()));
   }
@@ -53,7 +53,7 @@ TEST_F(ImmediateClose, LosesNothingThatWasSent) {
 }
 
 TEST_F(ImmediateClose, LosesNothingWhenTheHandshakeWasNotEvenAwaited) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kCloseRounds; ++round) {
     net::RawClient client(port, net::RawClient::NoHandshake());
     client.write(std::string(net::kHandshake) + "\r\n" + frames_of(next_events()));
   }
@@ -63,7 +63,7 @@ TEST_F(ImmediateClose, LosesNothingWhenTheHandshakeWasNotEvenAwaited) {
 // The kernel answers a close with unread bytes by a reset, so the relay's next write fails while events are
 // still waiting to be read.
 TEST_F(ImmediateClose, LosesNothingWhenAnswersAreLeftUnread) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kCloseRounds; ++round) {
     net::RawClient client(port);
     client.read();  // the challenge
     const auto events = next_events();
@@ -75,7 +75,7 @@ TEST_F(ImmediateClose, LosesNothingWhenAnswersAreLeftUnread) {
 }
 
 TEST_F(ImmediateClose, LosesNothingAfterACloseFrame) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kCloseRounds; ++round) {
     net::RawClient client(port);
     client.write(frames_of(next_events()) + net::encode(net::close_with(1000)));
   }

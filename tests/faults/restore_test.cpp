@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOnlyLive = R"({"#t":["kukuri:global"],"limit":0})";
 constexpr std::int64_t kSeqEnd = std::int64_t{1} << 53;
 
 void run_well(const std::vector<std::string>& command) {

@@ -12,7 +12,6 @@
 namespace todoke::test {
 namespace {
 
-constexpr const char* kOnlyLive = R"({"#t":["kukuri:global"],"limit":0})";
 constexpr std::size_t kStepEvents = 50;
 constexpr std::size_t kEventBytes = 8 * 1024;
 // 40 MB: more than the buffers of both kernels take.

@@ -9,6 +9,9 @@
 
 namespace todoke::test {
 
+// A filter for what comes from now on, nothing stored.
+inline constexpr const char* kOnlyLive = R"({"#t":["kukuri:global"],"limit":0})";
+
 class LiveSubscriber {
  public:
   // Subscribes, and returns when the stored events have come; they are the first in the list. `filter` is a

@@ -19,10 +19,9 @@ namespace {
 using relay::test::StoreModel;
 using testing::IsEmpty;
 
-constexpr std::size_t kPublishers = 10;
-constexpr std::size_t kEventsEach = 200;
+constexpr std::size_t kPublishersOfTwo = 10;
+constexpr std::size_t kEventsOfTwo = 200;
 constexpr const char* kEverything = R"({"#t":["kukuri:global"],"limit":5000})";
-constexpr const char* kOnlyLive = R"({"#t":["kukuri:global"],"limit":0})";
 
 using EventsById = std::map<std::string, std::shared_ptr<const nostr::Event>>;
 
@@ -147,14 +146,14 @@ TEST_F(TwoRelays, EndWithTheSameViewAndHaveDeliveredItOnceAndInOrder) {
   subscribe(kEverything);
 
   std::vector<std::unique_ptr<Publisher>> publishers;
-  for (std::size_t i = 0; i < kPublishers; ++i) {
+  for (std::size_t i = 0; i < kPublishersOfTwo; ++i) {
     const auto address = i % 2 == 0 ? first.public_address() : second.public_address();
-    publishers.push_back(std::make_unique<Publisher>(address, pool.pick(kEventsEach), 20));
+    publishers.push_back(std::make_unique<Publisher>(address, pool.pick(kEventsOfTwo), 20));
   }
   wait_until("half of the answers", [&] {
     std::size_t answered = 0;
     for (const auto& publisher : publishers) answered += publisher->answered();
-    return answered >= kPublishers * kEventsEach / 2;
+    return answered >= kPublishersOfTwo * kEventsOfTwo / 2;
   });
   subscribe(kEverything);  // in the middle of it
 

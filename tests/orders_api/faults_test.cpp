@@ -13,10 +13,6 @@ namespace {
 constexpr const char* kAccept = "accept_orders";
 constexpr const char* kCount = "SELECT count(*) FROM orders.idempo_ledger";
 
-std::string code(const RawResponse& response) {
-  return fmt::format("{} {}", response.status, member(response.body, "code"));
-}
-
 std::future<RawResponse> post_later(const OrdersRig& rig, const std::string& key) {
   return std::async(std::launch::async, [&rig, key] { return rig.post(key); });
 }

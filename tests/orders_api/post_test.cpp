@@ -16,10 +16,6 @@ namespace {
 constexpr const char* kCounts =
     "SELECT (SELECT count(*) FROM orders.outbox_orders), (SELECT count(*) FROM orders.idempo_ledger)";
 
-std::string code(const RawResponse& response) {
-  return fmt::format("{} {}", response.status, member(response.body, "code"));
-}
-
 TEST(OrderPost, AcceptsAnOrderIntoLedgerAndOutbox) {
   const OrdersRig rig;
   const auto body =

@@ -120,6 +120,10 @@ std::string member(const std::string& json, std::string_view path) {
   return value->text;
 }
 
+std::string code(const RawResponse& response) {
+  return fmt::format("{} {}", response.status, member(response.body, "code"));
+}
+
 OrdersRig::OrdersRig(const Flags& flags) : OrdersRig(flags, std::make_shared<TestDatabase>()) {}
 
 OrdersRig::OrdersRig(const Flags& flags, std::shared_ptr<TestDatabase> database)

@@ -28,6 +28,8 @@ std::string order_body(const std::string& key, const std::map<std::string, std::
 // A member of a JSON object as text: strings decoded, others as written, "null"; `details.field` goes into
 // objects.
 std::string member(const std::string& json, std::string_view path);
+// Status and code of an answer, such as "503 UNAVAILABLE".
+std::string code(const RawResponse& response);
 
 class OrdersRig {
  public:

@@ -24,10 +24,6 @@ std::string insert(const std::string& table, int writer, int transaction, int st
 }
 
 // The server does the waiting: a pause inside a transaction is one with its locks held.
-std::string pause(Random& random, int ms_max) {
-  return fmt::format("SELECT pg_sleep({} / 1000.0)", pick(random, 0, ms_max));
-}
-
 std::string table_of(Link& link, Way way) {
   if (way != Way::partition) return "events_outbox";
   const auto head = link.run("SELECT last_value FROM cn_relay.events_outbox_seq");
@@ -39,6 +35,10 @@ std::string table_of(Link& link, Way way) {
 
 int pick(Random& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
+}
+
+std::string pause(Random& random, int ms_max) {
+  return fmt::format("SELECT pg_sleep({} / 1000.0)", pick(random, 0, ms_max));
 }
 
 bool chance(Random& random, int percent) {

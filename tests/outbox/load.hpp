@@ -18,6 +18,8 @@ using Random = std::mt19937_64;
 
 // From low to high, both included.
 int pick(Random& random, int low, int high);
+// A statement that takes up to `ms_max`.
+std::string pause(Random& random, int ms_max);
 bool chance(Random& random, int percent);
 
 // A connection that comes back when it was cut.

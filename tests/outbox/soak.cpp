@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kCatchUpMax(120);
 // Of the partition that the run begins in.
 constexpr int kSeqsLeft = 1'500;
 
-constexpr const char* kSetUp = R"(
+constexpr const char* kSoakSetUp = R"(
 SET client_min_messages = warning;
 CREATE TABLE IF NOT EXISTS effects (n bigserial, consumer text, seq bigint, op text, event_id text, topic_id text);
 CREATE SCHEMA feed;
@@ -32,10 +32,6 @@ SELECT cn_relay.ensure_partitions(now());
 std::uint64_t setting(const char* name, std::uint64_t fallback) {
   const char* value = std::getenv(name);
   return value == nullptr ? fallback : std::strtoull(value, nullptr, 10);
-}
-
-std::string pause(Random& random, int ms_max) {
-  return fmt::format("SELECT pg_sleep({} / 1000.0)", pick(random, 0, ms_max));
 }
 
 std::string killer(const std::string& url) {
@@ -50,7 +46,8 @@ Soak::Soak(DatabasePtr database)
       seconds_(setting("TODOKE_LOG_SECONDS", kSecondsDefault)),
       link_(killer(database_->url())) {
   std::cout << fmt::format("[ seed     ] TODOKE_LOG_SEED={} for {} s\n", seed_, seconds_);
-  if (!link_.run(fmt::format(kSetUp, 1'000'000 - kSeqsLeft))) throw std::runtime_error("the set-up failed");
+  if (!link_.run(fmt::format(kSoakSetUp, 1'000'000 - kSeqsLeft)))
+    throw std::runtime_error("the set-up failed");
 }
 
 void Soak::run(const Harm& harm) {

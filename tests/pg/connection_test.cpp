@@ -8,16 +8,8 @@
 namespace todoke::pg {
 namespace {
 
-constexpr Statement kSleep{"sleep", "SELECT pg_sleep($1)"};
-constexpr Statement kOne{"one", "SELECT 1"};
 constexpr Statement kInsert{"insert", "INSERT INTO t (n) VALUES ($1)"};
-constexpr Statement kCount{"count", "SELECT count(*) FROM t"};
 constexpr Statement kTakeLock{"take_lock", "SELECT pg_advisory_lock(1)"};
-
-Task<std::int64_t> count(Connection& connection) {
-  const auto result = co_await connection.query(kCount, {}, soon());
-  co_return result.one().get<std::int64_t>(0);
-}
 
 // Expects `work` to throw an E and gives its message.
 template <class E>

@@ -10,12 +10,6 @@ namespace {
 constexpr int kRows = 100'000;
 constexpr Statement kCopyIn{"copy_in", "COPY t FROM STDIN"};
 constexpr Statement kCopyOut{"copy_out", "COPY (SELECT n, word FROM t ORDER BY n) TO STDOUT"};
-constexpr Statement kCount{"count", "SELECT count(*) FROM t"};
-
-Task<std::int64_t> count(Connection& connection) {
-  const auto result = co_await connection.query(kCount, {}, soon());
-  co_return result.one().get<std::int64_t>(0);
-}
 
 using Take = std::function<Task<void>(std::string_view)>;
 

@@ -9,9 +9,7 @@
 namespace todoke::pg {
 namespace {
 
-constexpr Statement kOne{"one", "SELECT 1"};
 constexpr Statement kPid{"pid", "SELECT pg_backend_pid()"};
-constexpr Statement kSleep{"sleep", "SELECT pg_sleep($1)"};
 
 class PoolTest : public testing::Test {
  protected:

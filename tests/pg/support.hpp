@@ -61,6 +61,15 @@ inline Task<void> wait_until(Connection& admin, std::string condition) {
   }
 }
 
+inline constexpr Statement kOne{"one", "SELECT 1"};
+inline constexpr Statement kSleep{"sleep", "SELECT pg_sleep($1)"};
+inline constexpr Statement kCount{"count", "SELECT count(*) FROM t"};
+
+inline Task<std::int64_t> count(Connection& connection) {
+  const auto result = co_await connection.query(kCount, {}, soon());
+  co_return result.one().get<std::int64_t>(0);
+}
+
 // Until the backend `pid` runs something that waits (for a lock, in pg_sleep, or for the client).
 inline Task<void> wait_until_stuck(Connection& admin, int pid) {
   const auto condition =

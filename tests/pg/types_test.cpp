@@ -68,9 +68,9 @@ TEST_F(Types, NullIsAnEmptyOptional) {
   EXPECT_EQ(echo(std::optional<std::int32_t>(), "int4"), std::nullopt);
   EXPECT_EQ(echo(std::optional<std::int32_t>(7), "int4"), 7);
   EXPECT_EQ(echo(std::optional<std::string>(), "text"), std::nullopt);
-  using List = std::vector<std::int64_t>;
-  EXPECT_EQ(echo(std::optional<List>(), "int8[]"), std::nullopt);
-  EXPECT_EQ(echo(std::optional<List>(List{1}), "int8[]"), (List{1}));
+  using Numbers = std::vector<std::int64_t>;
+  EXPECT_EQ(echo(std::optional<Numbers>(), "int8[]"), std::nullopt);
+  EXPECT_EQ(echo(std::optional<Numbers>(Numbers{1}), "int8[]"), (Numbers{1}));
 }
 
 TEST_F(Types, ArraysOfEveryTypeSurviveTheRoundTrip) {

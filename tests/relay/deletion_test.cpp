@@ -6,8 +6,6 @@
 namespace todoke::test {
 namespace {
 
-constexpr std::int64_t kTime = 1'700'000'000;
-
 class DeletionTest : public TopicsTest {
  protected:
   bool is_served(const Event& event) { return !client.stored(by_id(event)).ids.empty(); }

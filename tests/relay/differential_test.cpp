@@ -13,8 +13,7 @@
 namespace todoke::test {
 namespace {
 
-constexpr std::int64_t kTime = 1'700'000'000;
-constexpr std::size_t kEvents = 160;
+constexpr std::size_t kStored = 160;
 constexpr std::size_t kRequests = 120;
 constexpr std::size_t kLimitDefault = 40;  // low, so that it cuts
 constexpr nostr::Kind kLast = 9'999;       // told apart from all random ones
@@ -144,17 +143,17 @@ class Dice {
       {}, {"x"}, {"xx", "a"}, {"", "a"}, {"t", "a"}, {"t", "b"}, {"e", "a"}, {"-x", "a"}, {"é", "a"}};
 };
 
-struct Mode {
+struct RelayMode {
   std::string name;
   std::uint64_t seed = 0;
   Flags flags;
   bool open = false;
   bool memory = false;
 
-  friend void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
+  friend void PrintTo(const RelayMode& mode, std::ostream* out) { *out << mode.name; }
 };
 
-class DifferentialTest : public testing::TestWithParam<Mode> {
+class DifferentialTest : public testing::TestWithParam<RelayMode> {
  protected:
   static Flags flags() {
     auto flags = GetParam().flags;
@@ -284,17 +283,18 @@ class LiveReader {
 };
 
 INSTANTIATE_TEST_SUITE_P(, DifferentialTest,
-                         testing::Values(Mode{"Tables", 1, {{"relay.cache_topics", "0"}}},
-                                         Mode{"Memory", 2, {}, false, true},
-                                         Mode{"SmallMemory", 3, {{"relay.cache_events", "20"}}, false, true},
-                                         Mode{"Open", 4, kOpen, true}),
+                         testing::Values(RelayMode{"Tables", 1, {{"relay.cache_topics", "0"}}},
+                                         RelayMode{"Memory", 2, {}, false, true},
+                                         RelayMode{
+                                             "SmallMemory", 3, {{"relay.cache_events", "20"}}, false, true},
+                                         RelayMode{"Open", 4, kOpen, true}),
                          [](const auto& mode) { return mode.param.name; });
 
 TEST_P(DifferentialTest, StoredLiveAndNaiveAgree) {
   SCOPED_TRACE(fmt::format("TODOKE_TEST_SEED={}", seed()));
   Dice dice(seed(), GetParam().open);
   std::vector<NaiveEvent> events;
-  for (std::size_t i = 0; i < kEvents; ++i) events.push_back(dice.event());
+  for (std::size_t i = 0; i < kStored; ++i) events.push_back(dice.event());
   std::vector<Request> requests;
   for (std::size_t i = 0; i < kRequests; ++i) requests.push_back(dice.request(events));
 

@@ -10,15 +10,14 @@
 namespace todoke::test {
 namespace {
 
-constexpr std::int64_t kTime = 1'700'000'000;
-constexpr nostr::Kind kKinds[] = {1, 2, 4};
+constexpr nostr::Kind kFilteredKinds[] = {1, 2, 4};
 
-struct Mode {
+struct FilterMode {
   std::string name;
   Flags flags;
   bool from_memory = false;
 
-  friend void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
+  friend void PrintTo(const FilterMode& mode, std::ostream* out) { *out << mode.name; }
 };
 
 std::vector<Event> newest_first(std::vector<Event> events) {
@@ -29,7 +28,7 @@ std::vector<Event> newest_first(std::vector<Event> events) {
   return events;
 }
 
-class FiltersTest : public testing::TestWithParam<Mode> {
+class FiltersTest : public testing::TestWithParam<FilterMode> {
  protected:
   void SetUp() override {
     if (!GetParam().from_memory) return;
@@ -64,10 +63,10 @@ class FiltersTest : public testing::TestWithParam<Mode> {
 };
 
 INSTANTIATE_TEST_SUITE_P(, FiltersTest,
-                         testing::Values(Mode{"Tables", {{"relay.cache_topics", "0"}}},
-                                         Mode{"Memory", {}, true},
-                                         Mode{"SmallMemory", {{"relay.cache_events", "10"}}, true},
-                                         Mode{"Open", kOpen}),
+                         testing::Values(FilterMode{"Tables", {{"relay.cache_topics", "0"}}},
+                                         FilterMode{"Memory", {}, true},
+                                         FilterMode{"SmallMemory", {{"relay.cache_events", "10"}}, true},
+                                         FilterMode{"Open", kOpen}),
                          [](const auto& mode) { return mode.param.name; });
 
 TEST_P(FiltersTest, NewestComesFirstAndOfTheSameSecondTheSmallestId) {
@@ -196,7 +195,8 @@ TEST_P(FiltersTest, LongTagValuesAreCompared) {
 TEST_P(FiltersTest, SeveralFiltersAreMergedAndGiveEachEventOnce) {
   std::vector<Event> events;
   for (int i = 0; i < 12; ++i) {
-    events.push_back(global_note(i % 2 == 0 ? alice : bob, std::to_string(i), {}, kKinds[i % 3], kTime - i));
+    events.push_back(
+        global_note(i % 2 == 0 ? alice : bob, std::to_string(i), {}, kFilteredKinds[i % 3], kTime - i));
   }
   store_all(events);
   const auto ids = hexes_of(events);
@@ -259,7 +259,7 @@ TEST_P(FiltersTest, SeqAfterTakesConditionsAndSeveralFilters) {
   std::vector<Event> events;
   for (int i = 0; i < 24; ++i) {
     events.push_back(global_note(i % 2 == 0 ? alice : bob, std::to_string(i), {{"x", std::to_string(i % 4)}},
-                                 kKinds[i % 3], kTime - i));
+                                 kFilteredKinds[i % 3], kTime - i));
     store(events.back());
   }
   const auto ids = hexes_of(events);

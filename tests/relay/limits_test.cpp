@@ -255,14 +255,6 @@ TEST_F(LimitsTest, ClientThatIsGoneWithoutAWordIsClosed) {
 // For events of up to 1 MiB.
 const Flags kLargest = {{"relay.event_bytes_max", "1MiB"}, {"relay.message_bytes_max", "2MiB"}};
 
-net::WsClientOptions large_messages() {
-  net::WsClientOptions options;
-  options.ws.message_bytes_max = 4 * 1024 * 1024;
-  options.ws.queue_bytes_max = 8 * 1024 * 1024;
-  options.inbox_bytes_max = 4 * 1024 * 1024;
-  return options;
-}
-
 TEST_F(LimitsTest, LargestEventThatCanBeAllowedIsStoredAndServed) {
   const auto database = std::make_shared<TestDatabase>();
   const RelayRig rig(RigOptions{.flags = kLargest, .database = database});

@@ -12,8 +12,6 @@
 namespace todoke::test {
 namespace {
 
-constexpr std::int64_t kTime = 1'700'000'000;
-
 // The ids that arrive for `sub` up to that of `last`.
 Ids live_until(NostrClient& client, const std::string& sub, const Event& last) {
   Ids ids;

@@ -8,7 +8,6 @@
 namespace todoke::test {
 namespace {
 
-constexpr std::int64_t kTime = 1'700'000'000;
 constexpr std::int64_t kMiB = 1024 * 1024;
 
 std::string for_topic(const std::string& id) {
@@ -20,14 +19,6 @@ std::int64_t peak_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss * 1024;
-}
-
-net::WsClientOptions large_messages() {
-  net::WsClientOptions options;
-  options.ws.message_bytes_max = 4 * kMiB;
-  options.ws.queue_bytes_max = 8 * kMiB;
-  options.inbox_bytes_max = 4 * kMiB;
-  return options;
 }
 
 class ReadsTest : public TopicsTest {

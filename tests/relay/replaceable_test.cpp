@@ -8,8 +8,6 @@
 namespace todoke::test {
 namespace {
 
-constexpr std::int64_t kTime = 1'700'000'000;
-
 class ReplaceableTest : public TopicsTest {
  protected:
   Event profile(const std::string& content, std::int64_t time) {

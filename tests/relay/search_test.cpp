@@ -15,10 +15,9 @@
 namespace todoke::test {
 namespace {
 
-constexpr std::int64_t kTime = 1'700'000'000;
-constexpr std::size_t kEvents = 200;
-constexpr std::size_t kRequests = 250;
-constexpr std::size_t kLimitDefault = 60;  // low, so that it cuts
+constexpr std::size_t kPosts = 200;
+constexpr std::size_t kSearches = 250;
+constexpr std::size_t kSearchLimit = 60;  // low, so that it cuts
 
 struct Post {
   NaiveEvent event;
@@ -151,18 +150,18 @@ class SearchDice {
                                                      {"t", "a"}, {"t", "b"},  {"t", std::string(300, 'v')}};
 };
 
-struct Mode {
+struct SearchMode {
   std::string name;
   std::uint64_t seed = 0;
   bool open = false;
-  friend void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
+  friend void PrintTo(const SearchMode& mode, std::ostream* out) { *out << mode.name; }
 };
 
-class SearchDifferentialTest : public testing::TestWithParam<Mode> {
+class SearchDifferentialTest : public testing::TestWithParam<SearchMode> {
  protected:
   static RigOptions options() {
     RigOptions options{
-        .flags = {{"relay.search", "on"}, {"relay.limit_default", std::to_string(kLimitDefault)}}};
+        .flags = {{"relay.search", "on"}, {"relay.limit_default", std::to_string(kSearchLimit)}}};
     if (GetParam().open) options.flags.insert(options.flags.end(), kOpen.begin(), kOpen.end());
     options.index = true;
     return options;
@@ -179,7 +178,7 @@ class SearchDifferentialTest : public testing::TestWithParam<Mode> {
           has_words(post.content, search.text))
         wanted.insert(post.event.id);
     }
-    const auto limit = search.filter.limit.value_or(kLimitDefault);
+    const auto limit = search.filter.limit.value_or(kSearchLimit);
     const auto answer = client.stored(search.json());
     EXPECT_EQ(answer.closed, "") << search.json();
     const std::set<std::string> got(answer.ids.begin(), answer.ids.end());
@@ -194,7 +193,7 @@ class SearchDifferentialTest : public testing::TestWithParam<Mode> {
 };
 
 INSTANTIATE_TEST_SUITE_P(, SearchDifferentialTest,
-                         testing::Values(Mode{"Topics", 1, false}, Mode{"Open", 2, true}),
+                         testing::Values(SearchMode{"Topics", 1, false}, SearchMode{"Open", 2, true}),
                          [](const auto& mode) { return mode.param.name; });
 
 TEST_P(SearchDifferentialTest, IndexAndNaiveAgree) {
@@ -205,13 +204,13 @@ TEST_P(SearchDifferentialTest, IndexAndNaiveAgree) {
   }
   SearchDice dice(seed(), GetParam().open);
   std::vector<Post> posts;
-  for (std::size_t i = 0; i < kEvents; ++i) {
+  for (std::size_t i = 0; i < kPosts; ++i) {
     posts.push_back(dice.post());
     const auto ok = client.publish_json(posts.back().event.json);
     ASSERT_TRUE(ok.accepted) << ok.text << posts.back().event.json;
   }
   rig.await_index();
-  for (std::size_t i = 0; i < kRequests; ++i) compare(dice.filter(posts), posts);
+  for (std::size_t i = 0; i < kSearches; ++i) compare(dice.filter(posts), posts);
 }
 
 // The few that a filter wants stand behind thousands that have the word too.

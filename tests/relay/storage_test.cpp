@@ -6,8 +6,6 @@
 namespace todoke::test {
 namespace {
 
-constexpr std::int64_t kTime = 1'700'000'000;
-
 class StorageTest : public TopicsTest {};
 
 TEST_F(StorageTest, EventIsStoredWithEverythingItIsMadeOf) {

@@ -27,6 +27,16 @@ inline const Flags kOpen = {{"relay.topic_policy", "open"}};
 
 // What most tests of the policy `topics` ask for.
 inline constexpr const char* kGlobal = R"({"#t":["kukuri:global"]})";
+inline constexpr std::int64_t kTime = 1'700'000'000;
+
+// For a client that gets events of up to 1 MiB.
+inline net::WsClientOptions large_messages() {
+  net::WsClientOptions options;
+  options.ws.message_bytes_max = 4 * 1024 * 1024;
+  options.ws.queue_bytes_max = 8 * 1024 * 1024;
+  options.inbox_bytes_max = 4 * 1024 * 1024;
+  return options;
+}
 
 // A topic id that nobody has enabled yet: kukuri: and 64 times the digit.
 std::string topic(char digit);

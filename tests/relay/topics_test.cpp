@@ -6,8 +6,6 @@
 namespace todoke::test {
 namespace {
 
-constexpr std::int64_t kTime = 1'700'000'000;
-
 class TopicPolicyTest : public TopicsTest {
  protected:
   static std::string of(const std::string& topic_id) { return fmt::format(R"({{"#t":["{}"]}})", topic_id); }

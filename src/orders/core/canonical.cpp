@@ -11,11 +11,11 @@ constexpr std::size_t kKeyHashDigits = 32;
 
 enum class Scope { digest, whole };
 
-void put(JsonWriter& json, std::string_view name, const std::optional<std::string>& text) {
+void write_if(JsonWriter& json, std::string_view name, const std::optional<std::string>& text) {
   if (text) json.member(name, *text);
 }
 
-void put(JsonWriter& json, std::string_view name, const std::optional<Decimal>& number) {
+void write_if(JsonWriter& json, std::string_view name, const std::optional<Decimal>& number) {
   if (number) json.key(name).raw(number->text());
 }
 
@@ -25,15 +25,15 @@ std::string write(const Order& order, Scope scope) {
   json.begin_object();
   if (scope == Scope::whole) json.member("idempotency_key", order.idempotency_key);
   json.member("instrument", order.instrument);
-  put(json, "order_id", order.order_id);
+  write_if(json, "order_id", order.order_id);
   json.key("price").raw(order.price ? order.price->text() : "null");
   json.key("qty").raw(order.qty.text());
-  put(json, "requested_at", order.requested_at);
+  write_if(json, "requested_at", order.requested_at);
   if (order.risk_constraints) {
     json.key("risk_constraints").begin_object();
-    put(json, "max_consecutive_loss", order.risk_constraints->max_consecutive_loss);
-    put(json, "max_dd", order.risk_constraints->max_dd);
-    put(json, "max_spread", order.risk_constraints->max_spread);
+    write_if(json, "max_consecutive_loss", order.risk_constraints->max_consecutive_loss);
+    write_if(json, "max_dd", order.risk_constraints->max_dd);
+    write_if(json, "max_spread", order.risk_constraints->max_spread);
     json.end_object();
   }
   json.member("side", to_string(order.side));
@@ -43,7 +43,7 @@ std::string write(const Order& order, Scope scope) {
     json.end_array();
   }
   json.member("time_in_force", to_string(order.time_in_force));
-  if (scope == Scope::whole) put(json, "trace_id", order.trace_id);
+  if (scope == Scope::whole) write_if(json, "trace_id", order.trace_id);
   json.end_object();
   return std::move(json).text();
 }

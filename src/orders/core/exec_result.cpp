@@ -18,7 +18,7 @@ using Kind = JsonValue::Kind;
 // Of any text in a result; brokers' references are the longest.
 constexpr std::size_t kTextCharactersMax = 1'024;
 
-void put(JsonWriter& json, std::string_view name, const std::optional<std::string>& text) {
+void write_or_null(JsonWriter& json, std::string_view name, const std::optional<std::string>& text) {
   json.key(name);
   if (text) {
     json.value(*text);
@@ -27,11 +27,11 @@ void put(JsonWriter& json, std::string_view name, const std::optional<std::strin
   }
 }
 
-void put(JsonWriter& json, std::string_view name, const std::optional<Decimal>& number) {
+void write_or_null(JsonWriter& json, std::string_view name, const std::optional<Decimal>& number) {
   json.key(name).raw(number ? number->text() : "null");
 }
 
-void put(JsonWriter& json, const std::vector<Fill>& fills) {
+void write_fills(JsonWriter& json, const std::vector<Fill>& fills) {
   json.key("fills").begin_array();
   for (const auto& fill : fills) {
     json.begin_object();
@@ -144,21 +144,22 @@ std::string to_json(const ExecResult& result) {
   json.begin_object();
   json.member("status", to_string(result.status)).member("order_id", result.order_id);
   json.member("instrument", result.instrument).member("side", result.side);
-  put(json, "requested_at", result.requested_at);
+  write_or_null(json, "requested_at", result.requested_at);
   json.member("completed_at", format_timestamp(result.completed_at));
-  put(json, "trace_id", result.trace_id);
+  write_or_null(json, "trace_id", result.trace_id);
   json.member("idempotency_key", result.idempotency_key);
-  put(json, result.fills);
-  put(json, "avg_price", result.avg_price);
+  write_fills(json, result.fills);
+  write_or_null(json, "avg_price", result.avg_price);
   json.key("executed_qty").raw(result.executed_qty.text()).key("cost").raw(result.cost.text());
-  put(json, "slippage", result.slippage);
+  write_or_null(json, "slippage", result.slippage);
   json.key("broker").begin_object();
   json.member("name", result.broker.name).member("order_ref", result.broker.order_ref).end_object();
   json.key("latency_ms").begin_object().member("queue", result.latency_ms.queue);
   json.member("broker_rtt", result.latency_ms.broker_rtt)
       .member("total", result.latency_ms.total)
       .end_object();
-  put(json, "reason_code", result.reason_code.empty() ? std::nullopt : std::optional(result.reason_code));
+  write_or_null(json, "reason_code",
+                result.reason_code.empty() ? std::nullopt : std::optional(result.reason_code));
   json.key("warnings").begin_array();
   for (const auto& warning : result.warnings) json.value(warning);
   json.end_array().end_object();
@@ -200,9 +201,9 @@ Checked<ExecResult> parse_exec_result(std::string_view json) {
 std::string canonical_json(const ExecResult& result) {
   JsonWriter json;
   json.begin_object();
-  if (result.avg_price) put(json, "avg_price", result.avg_price);
+  if (result.avg_price) write_or_null(json, "avg_price", result.avg_price);
   json.key("executed_qty").raw(result.executed_qty.text());
-  put(json, result.fills);
+  write_fills(json, result.fills);
   json.member("instrument", result.instrument).member("order_id", result.order_id);
   if (!result.reason_code.empty()) json.member("reason_code", result.reason_code);
   json.member("side", result.side).member("status", to_string(result.status));

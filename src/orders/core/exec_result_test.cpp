@@ -9,7 +9,7 @@
 namespace todoke::orders {
 namespace {
 
-Decimal dec(std::string_view text) {
+Decimal amount(std::string_view text) {
   return Decimal::parse(text).value();
 }
 
@@ -23,13 +23,13 @@ ExecResult filled() {
   result.completed_at = parse_timestamp("2025-08-24T03:34:57.1Z").value();
   result.trace_id = "t-1";
   result.idempotency_key = "vector-0003";
-  result.fills = {
-      {dec("147.25"), dec("6000"), parse_timestamp("2025-08-24T03:34:57Z").value()},
-      {dec("147.26"), dec("4000.000000000000000001"), parse_timestamp("2025-08-24T03:34:57.05Z").value()}};
-  result.avg_price = dec("147.254");
+  result.fills = {{amount("147.25"), amount("6000"), parse_timestamp("2025-08-24T03:34:57Z").value()},
+                  {amount("147.26"), amount("4000.000000000000000001"),
+                   parse_timestamp("2025-08-24T03:34:57.05Z").value()}};
+  result.avg_price = amount("147.254");
   result.executed_qty = result.fills[0].qty + result.fills[1].qty;
   result.cost = result.fills[0].px * result.fills[0].qty + result.fills[1].px * result.fills[1].qty;
-  result.slippage = dec("-0.004");
+  result.slippage = amount("-0.004");
   result.broker = {"paper", "P-1"};
   result.latency_ms = {12, 34, 46};
   result.warnings = {"RISK_NOT_ENFORCED"};
@@ -95,7 +95,7 @@ TEST(ExecResultJson, TheDigestCoversWhatHappenedAndNothingElse) {
   EXPECT_TRUE(changed([](ExecResult& r) { r.order_id = "x"; }));
   EXPECT_TRUE(changed([](ExecResult& r) { r.instrument = "x"; }));
   EXPECT_TRUE(changed([](ExecResult& r) { r.side = "BUY"; }));
-  EXPECT_TRUE(changed([](ExecResult& r) { r.executed_qty = dec("1"); }));
+  EXPECT_TRUE(changed([](ExecResult& r) { r.executed_qty = amount("1"); }));
   EXPECT_TRUE(changed([](ExecResult& r) { r.avg_price.reset(); }));
   EXPECT_TRUE(changed([](ExecResult& r) { r.fills.pop_back(); }));
   EXPECT_TRUE(changed([](ExecResult& r) { r.fills[0].ts += std::chrono::microseconds(1); }));

@@ -13,7 +13,7 @@ namespace {
 // SHA-256 of "test".
 constexpr std::string_view kHash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-std::string refusal(const std::string& text) {
+std::string clients_refusal(const std::string& text) {
   const auto tokens = Tokens::parse(text);
   return tokens ? "taken" : tokens.error().message;
 }
@@ -31,18 +31,19 @@ TEST(Tokens, KnowsNamesByTokens) {
 }
 
 TEST(Tokens, SaysWhichLineIsWrong) {
-  EXPECT_EQ(refusal("short\n"), "line 1: a token has at least 16 characters");
-  EXPECT_EQ(refusal("\ndesk-7 abcdef\n"), "line 2: the hash of a token is 64 lower-case hex digits");
-  EXPECT_EQ(refusal("a b c\n"), "line 1: more than a name and a hash");
-  EXPECT_EQ(refusal("a " + std::string(kHash) + "\nb " + std::string(kHash)), "line 2: a token twice");
+  EXPECT_EQ(clients_refusal("short\n"), "line 1: a token has at least 16 characters");
+  EXPECT_EQ(clients_refusal("\ndesk-7 abcdef\n"), "line 2: the hash of a token is 64 lower-case hex digits");
+  EXPECT_EQ(clients_refusal("a b c\n"), "line 1: more than a name and a hash");
+  EXPECT_EQ(clients_refusal("a " + std::string(kHash) + "\nb " + std::string(kHash)),
+            "line 2: a token twice");
 }
 
 TEST(Tokens, AHashWithoutANameIsNoToken) {
-  EXPECT_EQ(refusal(std::string(kHash) + "\n"), "line 1: a hash without the name of its client");
+  EXPECT_EQ(clients_refusal(std::string(kHash) + "\n"), "line 1: a hash without the name of its client");
   std::string upper(kHash);
   for (auto& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  EXPECT_EQ(refusal(upper + "\n"), "line 1: a hash without the name of its client");
-  EXPECT_EQ(refusal(std::string(kHash) + "0\n"), "taken");
+  EXPECT_EQ(clients_refusal(upper + "\n"), "line 1: a hash without the name of its client");
+  EXPECT_EQ(clients_refusal(std::string(kHash) + "0\n"), "taken");
 }
 
 TEST(Clients, AreKnownByAddressWithoutTokens) {

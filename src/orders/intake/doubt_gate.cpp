@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kReadEvery = 450ms;
-constexpr std::chrono::milliseconds kReadMax = 2s;
+constexpr std::chrono::milliseconds kGateReadMax = 2s;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ Task<void> DoubtGate::start() {
 
 Task<void> DoubtGate::round(RoundCause /*cause*/) {
   if (in_doubt_max_ == 0) co_return;
-  const auto deadline = Deadline::after(kReadMax);
+  const auto deadline = Deadline::after(kGateReadMax);
   const auto lease = co_await pool_.acquire(deadline);
   pg::Params most(in_doubt_max_);
   const auto count = co_await lease->query(sql::kCountInDoubt, std::move(most), deadline);

@@ -15,15 +15,11 @@ namespace {
 
 using queue::Ticket;
 
-constexpr std::int64_t kPageRows = 1'000;
+constexpr std::int64_t kUpkeepRows = 1'000;
 constexpr std::chrono::hours kPartitionsEvery(1);
 // A worker is alive that was seen within this; it shows itself every OrderMonitor::kLookEvery. Short, because
 // a worker that died with a longer lease than ours would keep its rows for as long.
 constexpr std::chrono::seconds kSignOfLife(5);
-
-double seconds(std::chrono::milliseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 LedgerState ledger_state(const std::optional<std::string>& status, const std::optional<std::string>& digest,
                          const std::string& own_digest) {
@@ -117,9 +113,9 @@ Task<queue::Jobs> SqlPort::take_over(std::chrono::milliseconds lease, std::size_
   auto* connection = co_await taking_.get(until);
   const auto asked = clock_.steady();
   const TicketArrays own(held);
-  pg::Params params(static_cast<std::int64_t>(most), options_.worker, seconds(lease),
+  pg::Params params(static_cast<std::int64_t>(most), options_.worker, seconds_in(lease),
                     static_cast<std::int32_t>(options_.attempts_max), options_.adapter, own.ids,
-                    seconds(kSignOfLife));
+                    seconds_in(kSignOfLife));
   const auto rows = co_await connection->query(sql::kTakeOver, std::move(params), until);
   co_return jobs_from(rows, asked, true);
 }
@@ -184,17 +180,17 @@ Task<bool> SqlPort::archive() {
     co_await drop_history(*connection, options_.history_months, metrics_.history_dropped, until);
     history_at_ = clock_.steady();
   }
-  pg::Params page(archive_after_, kPageRows, seconds(options_.keep_succeeded),
-                  seconds(options_.keep_aborted));
+  pg::Params page(archive_after_, kUpkeepRows, seconds_in(options_.keep_succeeded),
+                  seconds_in(options_.keep_aborted));
   const auto archived = co_await connection->query(sql::kArchiveOrders, std::move(page), until);
   const auto row = archived.one();
-  const bool outbox_ends = row.get<bool>(2) || row.get<std::int64_t>(1) < kPageRows;
+  const bool outbox_ends = row.get<bool>(2) || row.get<std::int64_t>(1) < kUpkeepRows;
   archive_after_ = outbox_ends ? 0 : row.get<std::int64_t>(0);
   metrics_.archived.add(static_cast<std::uint64_t>(row.get<std::int64_t>(3)));
 
-  pg::Params keys(purge_after_, purge_after_key_, kPageRows, seconds(options_.keep_ledger));
+  pg::Params keys(purge_after_, purge_after_key_, kUpkeepRows, seconds_in(options_.keep_ledger));
   const auto purged = co_await connection->query(sql::kPurgeLedger, std::move(keys), until);
-  const bool ledger_ends = purged.empty() || purged[0].get<std::int64_t>(2) < kPageRows;
+  const bool ledger_ends = purged.empty() || purged[0].get<std::int64_t>(2) < kUpkeepRows;
   purge_after_ = ledger_ends ? SystemTime{} : purged[0].get<SystemTime>(0);
   purge_after_key_ = ledger_ends ? "" : purged[0].get<std::string>(1);
   co_return !outbox_ends || !ledger_ends;

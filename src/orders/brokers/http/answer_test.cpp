@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Order order_of(TimeInForce time_in_force = TimeInForce::ioc) {
+Order asked_order(TimeInForce time_in_force = TimeInForce::ioc) {
   Order order;
   order.idempotency_key = "key-00001";
   order.instrument = "BTC-USD";
@@ -24,7 +24,7 @@ Order order_of(TimeInForce time_in_force = TimeInForce::ioc) {
 }
 
 SendOutcome sent(int status, const std::string& body = "", TimeInForce time_in_force = TimeInForce::ioc) {
-  return read_send_answer(net::json_response(status, body), order_of(time_in_force));
+  return read_send_answer(net::json_response(status, body), asked_order(time_in_force));
 }
 
 constexpr const char* kFilled =
@@ -76,7 +76,7 @@ TEST(HttpAnswer, ARefusalWithFillsCantBeRead) {
 
 TEST(HttpAnswer, ALookupThatSaysDuplicateSaysNothing) {
   const auto response = net::json_response(200, R"({"status":"error","reason_code":"DUPLICATE_ORDER"})");
-  EXPECT_EQ(read_find_answer(response, order_of()).answer, FindAnswer::unknown);
+  EXPECT_EQ(read_find_answer(response, asked_order()).answer, FindAnswer::unknown);
 }
 
 TEST(HttpAnswer, AMessageKeepsItsLanguageButNoControlCharacters) {
@@ -123,7 +123,7 @@ TEST(HttpAnswer, AReadableOkIsAnAcknowledgementWhateverElseCantBeRead) {
     EXPECT_EQ(outcome.result.executed_qty, Decimal(0)) << body;
     EXPECT_THAT(sent(200, body, TimeInForce::gtc).result.warnings, ElementsAre("UNREADABLE", "WORKING"))
         << body;
-    const auto found = read_find_answer(net::json_response(200, body), order_of());
+    const auto found = read_find_answer(net::json_response(200, body), asked_order());
     EXPECT_EQ(found.answer, FindAnswer::found) << body;
     EXPECT_EQ(found.unread, unread) << body;
   }
@@ -165,12 +165,12 @@ TEST(HttpAnswer, RetryAfterIsKeptWithinReason) {
   const auto pause = [](const char* text) {
     auto response = net::text_response(429, "");
     response.headers.set("Retry-After", text);
-    return read_send_answer(response, order_of()).retry_after;
+    return read_send_answer(response, asked_order()).retry_after;
   };
   EXPECT_EQ(pause("7"), std::chrono::seconds(7));
   auto unavailable = net::text_response(503, "");
   unavailable.headers.set("Retry-After", "7");
-  EXPECT_EQ(read_send_answer(unavailable, order_of()).retry_after, std::chrono::seconds(7));
+  EXPECT_EQ(read_send_answer(unavailable, asked_order()).retry_after, std::chrono::seconds(7));
   EXPECT_EQ(pause("999999"), std::chrono::hours(1));
   EXPECT_EQ(pause("99999999999999999999"), std::chrono::hours(1));
   EXPECT_EQ(pause("-1"), std::nullopt);
@@ -188,7 +188,7 @@ TEST(HttpAnswer, ADuplicateIsToldFromOtherRejections) {
 
 TEST(HttpAnswer, ALookUpFindsMissesOrDoesNotKnow) {
   const auto found = [](int status, const std::string& body) {
-    return read_find_answer(net::json_response(status, body), order_of());
+    return read_find_answer(net::json_response(status, body), asked_order());
   };
   EXPECT_EQ(found(200, kFilled).answer, FindAnswer::found);
   EXPECT_EQ(found(200, kFilled).result.executed_qty, Decimal(2));
