@@ -36,4 +36,16 @@ inline Task<Attempt<void>> attempt(Task<void> work) {
   }
 }
 
+// Whether a failure is an E or a child of it.
+template <class E>
+bool is_a(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const E&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace todoke

@@ -30,6 +30,8 @@ TEST(Attempt, GivesTheValueOrWhatWasThrown) {
     const auto good = co_await attempt(say("yes"));
     const auto bad = co_await attempt(say(""));
     const auto later = co_await attempt(fail());
+    EXPECT_TRUE(is_a<std::exception>(later.error()));
+    EXPECT_FALSE(is_a<std::logic_error>(later.error()));
     seen = good.value() + ", " + describe(bad.error()) + ", " + describe(later.error());
     const auto nothing = co_await attempt(sleep_for(std::chrono::nanoseconds(0)));
     EXPECT_TRUE(nothing.has_value());

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "net/client_pool.hpp"
 #include "net/connector.hpp"
 #include "net/http_codec.hpp"
@@ -75,6 +76,18 @@ Task<Answer> read_answer(SocketTransport& transport, bool head_only, std::size_t
     if (answer.response.status == 101) break;
   }
   throw ClientError(Kind::bad_response, true, "no final answer: too many interim ones, or a protocol switch");
+}
+
+// Whether the connection broke before the request can have had an effect, or the request may have it twice.
+bool was_lost(const std::exception_ptr& failure, bool is_repeatable) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const ClientError& error) {
+    const bool is_lost = error.kind() == Kind::lost_unsent || error.kind() == Kind::lost_sent;
+    return is_lost && (is_repeatable || !error.peer_may_have_seen());
+  } catch (...) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -164,24 +177,18 @@ Task<Response> HttpClient::send(ClientRequest request, Deadline deadline) {
       state->pool.give(origin, std::move(transport));
       throw ClientError(Kind::held_back, false, "the request was held back");
     }
-    std::exception_ptr failure;
-    bool again = false;
-    try {
-      auto answer = co_await state->exchange(transport, request, head, deadline);
-      if (answer.keep_alive) {
+    auto answer = co_await attempt(state->exchange(transport, request, head, deadline));
+    if (answer) {
+      if (answer->keep_alive) {
         state->pool.give(origin, std::move(transport));
       } else {
         transport->close();
       }
-      co_return std::move(answer.response);
-    } catch (const ClientError& error) {
-      failure = std::current_exception();
-      // A connection from the pool may have been closed by the peer just before: that is no failure of the
-      // request.
-      const bool lost = error.kind() == Kind::lost_unsent || error.kind() == Kind::lost_sent;
-      again = reused && lost && (request.repeatable || !error.peer_may_have_seen());
+      co_return std::move(answer->response);
     }
-    if (!again) std::rethrow_exception(failure);
+    // A connection from the pool may have been closed by the peer just before: that is no failure of the
+    // request.
+    if (!reused || !was_lost(answer.error(), request.repeatable)) std::rethrow_exception(answer.error());
     reused = false;
     transport.reset();
   }

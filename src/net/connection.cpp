@@ -120,19 +120,17 @@ Task<void> Connection::write_late(std::shared_ptr<Connection> self, Response res
 }
 
 Task<void> Connection::run() {
-  std::exception_ptr failure;
-  try {
-    co_await serve();
-  } catch (const NetError& error) {
-    log::debug("http", "connection ended", {{"listener", context_->listener}, {"reason", error.what()}});
-  } catch (...) {
-    failure = std::current_exception();
+  const auto served = co_await attempt(serve());
+  const bool is_lost = !served && is_a<NetError>(served.error());
+  if (is_lost) {
+    log::debug("http", "connection ended",
+               {{"listener", context_->listener}, {"reason", describe(served.error())}});
   }
   if (late_written_) co_await late_written_->wait();
   websocket_.reset();
   watchdog_.disarm();
   transport_->close();
-  if (failure) std::rethrow_exception(failure);
+  if (!served && !is_lost) std::rethrow_exception(served.error());
 }
 
 Task<void> Connection::serve() {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/log.hpp"
 
 namespace todoke::net {
@@ -58,16 +59,11 @@ Task<void> WsSession::run() {
   const auto self = shared_from_this();
   arm();
   call_handler("on_open", [&] { handler_->on_open(self); });
-  std::exception_ptr unexpected;
-  try {
-    co_await read_until_end();
-  } catch (const NetError& error) {
-    cut(error.what());
-  } catch (...) {
-    unexpected = std::current_exception();
-  }
-  if (unexpected) {
-    log::error("ws", "a connection failed", {{"error", describe(unexpected)}});
+  const auto read = co_await attempt(read_until_end());
+  if (!read && is_a<NetError>(read.error())) {
+    cut(describe(read.error()));
+  } else if (!read) {
+    log::error("ws", "a connection failed", {{"error", describe(read.error())}});
     begin_close(close_code::internal_error, "internal error");
   }
   while (flushing_ && !broken_) co_await wait_for_change();

@@ -155,7 +155,7 @@ Task<void> Runner::hold_and_follow() {
   held_epoch_ = 0;
   co_await lease_loop_.join();
   // One that was fenced reads the offset anew in the next round.
-  if (!followed && !is_fenced(followed.error())) std::rethrow_exception(followed.error());
+  if (!followed && !is_a<Fenced>(followed.error())) std::rethrow_exception(followed.error());
   co_await give_back(*held);
 }
 
@@ -166,16 +166,6 @@ Task<void> Runner::follow(Held& held) {
     const auto next = co_await step(held);
     went_on_ = true;
     if (next == Next::wait && !stop_asked_) co_await wake_.wait_for(options_.poll_every);
-  }
-}
-
-bool Runner::is_fenced(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Fenced&) {
-    return true;
-  } catch (...) {
-    return false;
   }
 }
 
@@ -294,7 +284,7 @@ Task<void> Runner::apply_timed(Held& held, std::span<const LogRow> rows, Tries& 
 // A row that keeps failing by itself is buried.
 Task<AfterFailure> Runner::judge(Held& held, std::exception_ptr failure, std::span<const LogRow> part,
                                  Tries& tries) {
-  if (is_fenced(failure) || is_about_everything(failure) || stop_asked_) std::rethrow_exception(failure);
+  if (is_a<Fenced>(failure) || is_about_everything(failure) || stop_asked_) std::rethrow_exception(failure);
   retries_.add();
   if (part.size() > 1) co_return AfterFailure::halve;
   if (++tries.count < options_.tries_max) {
@@ -407,7 +397,7 @@ Task<void> Runner::retry_letter(const Held& held, const pg::Result& letter) {
     co_return;
   }
   const auto& failure = applied.error();
-  if (is_fenced(failure) || is_about_everything(failure)) std::rethrow_exception(failure);
+  if (is_a<Fenced>(failure) || is_about_everything(failure)) std::rethrow_exception(failure);
   // A deadline of its own: the row may have used up the other one.
   const auto deadline = Deadline::after(kSmallWorkMax);
   const auto lease = co_await pool_.acquire(deadline);

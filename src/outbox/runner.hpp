@@ -84,7 +84,6 @@ class Runner final : public Service {
   // A call of the consumer that is under way.
   class Applying;
 
-  static bool is_fenced(const std::exception_ptr& failure);
   Task<void> hold_and_follow();
   Task<void> follow(Held& held);
   // Until the time is over or stop, whatever moves in the log: one who can't get on would ask for the name

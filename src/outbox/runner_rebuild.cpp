@@ -50,7 +50,7 @@ Task<void> Runner::rebuild(Held held) {
   for (int tried = 1;; ++tried) {
     const auto ended = co_await attempt(end_rebuild(held, head));
     if (ended) break;
-    if (is_fenced(ended.error()) || tried >= options_.tries_max || stop_asked_)
+    if (is_a<Fenced>(ended.error()) || tried >= options_.tries_max || stop_asked_)
       std::rethrow_exception(ended.error());
     retries_.add();
     co_await sleep_for(backoff.next());

@@ -37,16 +37,6 @@ pg::ConnectOptions session(pg::ConnectOptions options) {
   return options;
 }
 
-bool is_commit_unknown(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const pg::CommitOutcomeUnknown&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
 }  // namespace
 
 struct IntakeTicket {
@@ -231,7 +221,7 @@ bool Intake::refuses_data(const std::exception_ptr& failure) const {
 Task<void> Intake::mend(std::exception_ptr failure, Tickets& part) {
   log::warning("orders", "a batch of orders was not taken",
                {{"error", describe(failure)}, {"orders", part.size()}});
-  if (!is_commit_unknown(failure)) co_return;
+  if (!is_a<pg::CommitOutcomeUnknown>(failure)) co_return;
   for (const auto& ticket : part) ticket->maybe_ours = true;
 }
 
