@@ -68,8 +68,10 @@ BEGIN
   RETURN NEW;
 END $$;
 
--- Writes the history of a change and notifies the nodes. An update that changes no value leaves no trace.
-CREATE FUNCTION cn_admin.note_config_change() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Writes the history of a change and notifies the nodes. An update that changes no value leaves no trace. SECURITY DEFINER: the
+-- role that a node runs as can't write the history itself.
+CREATE FUNCTION cn_admin.note_config_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog AS $$
 DECLARE
   was jsonb := '{}';
   becomes jsonb := '{}';
@@ -107,3 +109,8 @@ CREATE TRIGGER count_config_version BEFORE INSERT OR UPDATE ON cn_admin.service_
   FOR EACH ROW EXECUTE FUNCTION cn_admin.count_config_version();
 CREATE TRIGGER note_config_change AFTER INSERT OR UPDATE OR DELETE ON cn_admin.service_configs
   FOR EACH ROW EXECUTE FUNCTION cn_admin.note_config_change();
+
+-- ---------------------------------------------------------------------------------------------- grants
+
+-- It acts with the rights of its owner, so nobody calls it but its trigger.
+REVOKE EXECUTE ON FUNCTION cn_admin.note_config_change() FROM PUBLIC;

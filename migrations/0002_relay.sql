@@ -371,9 +371,10 @@ BEGIN
   RETURN true;
 END $$;
 
--- Makes the partitions for now, for the months up to that of `until`, and for the next two million seqs. Returns how many it
--- made.
-CREATE FUNCTION cn_relay.ensure_partitions(until timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
+-- Makes the partitions for now, for the months up to that of `until` (at most a year ahead), and for the next two million seqs.
+-- Returns how many it made.
+CREATE FUNCTION cn_relay.ensure_partitions(until timestamptz) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog AS $$
 DECLARE
   made integer := 0;
   month timestamp;
@@ -386,7 +387,8 @@ BEGIN
   PERFORM pg_advisory_xact_lock(128021775215462);
   FOR month IN
     SELECT generate_series(date_trunc('month', now() AT TIME ZONE 'UTC'),
-                           date_trunc('month', until AT TIME ZONE 'UTC'), interval '1 month')
+                           date_trunc('month', least(until, now() + interval '1 year') AT TIME ZONE 'UTC'),
+                           interval '1 month')
   LOOP
     FOREACH parent IN ARRAY ARRAY['events', 'event_topics', 'event_tags'] LOOP
       made := made + cn_relay.add_partition(
@@ -412,6 +414,39 @@ BEGIN
     END IF;
   END LOOP;
   RETURN made;
+END $$;
+
+-- Drops the partition of the log that begins with the seq `first`. Refuses while rows of it may still be needed: the log must
+-- have gone beyond it, and its rows must lie below the floor. An open transaction that has read the log keeps it from going:
+-- then this ends with lock_not_available after a tenth of a second, during which readers and writers of the log wait behind it.
+CREATE FUNCTION cn_relay.drop_log_partition(first bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog SET lock_timeout = '100ms' AS $$
+DECLARE
+  partition cn_relay.log_partitions;
+BEGIN
+  SELECT * INTO STRICT partition FROM cn_relay.log_partitions p WHERE p.first_seq = first;
+  IF EXISTS (SELECT FROM cn_relay.events_outbox o, cn_relay.log_floor f
+             WHERE o.seq > f.dropped_until AND o.seq >= first AND o.seq < partition.end_seq)
+     OR NOT EXISTS (SELECT FROM cn_relay.events_outbox o WHERE o.seq >= partition.end_seq) THEN
+    RAISE EXCEPTION '% holds rows that are still in the log', partition.table_name
+      USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+  -- The name is what a node has written; only a partition of the log is dropped.
+  EXECUTE (SELECT format('DROP TABLE %s', i.inhrelid::regclass) FROM pg_inherits i
+           WHERE i.inhrelid = to_regclass(partition.table_name) AND i.inhparent = 'cn_relay.events_outbox'::regclass);
+  DELETE FROM cn_relay.log_partitions p WHERE p.first_seq = first;
+END $$;
+
+-- Makes the indexes that a relay without topics (relay.topic_policy = open) reads by.
+CREATE FUNCTION cn_relay.ensure_open_indexes() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(128021775215462);
+  CREATE INDEX IF NOT EXISTS events_open_author ON cn_relay.events (pubkey, created_at DESC, event_id);
+  CREATE INDEX IF NOT EXISTS events_open_author_kind ON cn_relay.events (pubkey, kind, created_at DESC, event_id);
+  CREATE INDEX IF NOT EXISTS events_open_kind ON cn_relay.events (kind, created_at DESC, event_id);
+  CREATE INDEX IF NOT EXISTS events_open_time ON cn_relay.events (created_at DESC, event_id);
+  CREATE INDEX IF NOT EXISTS events_open_seq ON cn_relay.events (ingested_seq);
 END $$;
 
 -- ---------------------------------------------------------------------------------------------- functions: the log
@@ -468,9 +503,11 @@ BEGIN
 END $$;
 
 -- Under the log's lock. Lets the log go on later if this is not the place in which it was written last, or if its head is behind
--- what the caller has seen; where `may_move` is false that is refused.
+-- what the caller has seen; where `may_move` is false that is refused. SECURITY DEFINER: the role that a node runs as can neither
+-- set the sequence nor read the label of a backup.
 CREATE FUNCTION cn_relay.check_log(seen bigint, may_move boolean, OUT head bigint, OUT since bigint, OUT moved boolean)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog AS $$
 DECLARE
   is_ours boolean;
 BEGIN
@@ -754,6 +791,7 @@ CREATE POLICY own_row ON cn_relay.consumer_offsets USING (
 
 -- Every role may call a new function; consumers from outside may call none that writes or that shows other consumers.
 REVOKE EXECUTE ON FUNCTION cn_relay.add_partition(text, text, text, text, text), cn_relay.ensure_partitions(timestamptz),
+  cn_relay.drop_log_partition(bigint), cn_relay.ensure_open_indexes(),
   cn_relay.log_place(), cn_relay.note_log_place(bigint), cn_relay.move_log(bigint), cn_relay.check_log(bigint, boolean),
   cn_relay.lock_log(bigint), cn_relay.lock_log_trigger(), cn_relay.retire(text, timestamptz, "char", text),
   cn_relay.backlogs(), cn_relay.offset_moved(), cn_relay.offset_passes(), cn_relay.offset_held(),

@@ -39,9 +39,12 @@ COMMENT ON COLUMN cn_search.post_search_documents.deleted_at IS
 -- Topics and tags stand in the same GIN index as tokens, so that a word within a topic is one scan. New entries wait in a
 -- list of at most 4 MB that is merged at once: a quarter of the processor time of single inserts, for 3 to 5 ms more in a
 -- search. Authors and kinds have indexes by time: the newest of them are read in order, up to the limit.
-CREATE FUNCTION cn_search.create_indexes(suffix text DEFAULT '') RETURNS void LANGUAGE plpgsql
-SET maintenance_work_mem = '256MB' AS $$
+CREATE FUNCTION cn_search.create_indexes(suffix text DEFAULT '') RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog SET maintenance_work_mem = '256MB' AS $$
 BEGIN
+  IF suffix NOT IN ('', '_next') THEN
+    RAISE EXCEPTION 'there is no table post_search_documents%', suffix USING ERRCODE = 'undefined_table';
+  END IF;
   EXECUTE format('ALTER TABLE cn_search.post_search_documents%1$s
                     ADD CONSTRAINT post_search_documents_pkey%1$s PRIMARY KEY (event_id)', suffix);
   EXECUTE format('CREATE INDEX post_search_documents_tokens%1$s ON cn_search.post_search_documents%1$s
@@ -57,22 +60,11 @@ BEGIN
   EXECUTE format('ANALYZE cn_search.post_search_documents%1$s', suffix);
 END $$;
 
--- Makes an empty post_search_documents_next without indexes, for a rebuild to fill. Drops one that is there.
-CREATE FUNCTION cn_search.begin_rebuild() RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-  DROP TABLE IF EXISTS cn_search.post_search_documents_next;
-  CREATE TABLE cn_search.post_search_documents_next
-    (LIKE cn_search.post_search_documents INCLUDING DEFAULTS INCLUDING COMMENTS INCLUDING STORAGE);
-END $$;
-
--- Replaces the table by post_search_documents_next, which has its indexes already. Grants and the comment stay.
-CREATE FUNCTION cn_search.swap_rebuilt() RETURNS void LANGUAGE plpgsql AS $$
+-- Grants on post_search_documents_next what is granted on the table.
+CREATE FUNCTION cn_search.copy_grants() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE
   privilege record;
-  index_name text;
-  remark text := obj_description('cn_search.post_search_documents'::regclass);
 BEGIN
-  LOCK TABLE cn_search.post_search_documents IN ACCESS EXCLUSIVE MODE;
   FOR privilege IN
     SELECT a.privilege_type, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
     FROM pg_class c, aclexplode(c.relacl) a
@@ -81,6 +73,27 @@ BEGIN
     EXECUTE format('GRANT %s ON cn_search.post_search_documents_next TO %s', privilege.privilege_type,
                    privilege.grantee);
   END LOOP;
+END $$;
+
+-- Makes an empty post_search_documents_next without indexes, for a rebuild to fill. Drops one that is there.
+CREATE FUNCTION cn_search.begin_rebuild() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog AS $$
+BEGIN
+  DROP TABLE IF EXISTS cn_search.post_search_documents_next;
+  CREATE TABLE cn_search.post_search_documents_next
+    (LIKE cn_search.post_search_documents INCLUDING DEFAULTS INCLUDING COMMENTS INCLUDING STORAGE);
+  PERFORM cn_search.copy_grants();
+END $$;
+
+-- Replaces the table by post_search_documents_next, which has its indexes already. Grants and the comment stay.
+CREATE FUNCTION cn_search.swap_rebuilt() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog AS $$
+DECLARE
+  index_name text;
+  remark text := obj_description('cn_search.post_search_documents'::regclass);
+BEGIN
+  LOCK TABLE cn_search.post_search_documents IN ACCESS EXCLUSIVE MODE;
+  PERFORM cn_search.copy_grants();
   DROP TABLE cn_search.post_search_documents;
   ALTER TABLE cn_search.post_search_documents_next RENAME TO post_search_documents;
   -- The primary key's constraint is renamed with its index.
@@ -96,3 +109,9 @@ END $$;
 -- ---------------------------------------------------------------------------------------------- indexes
 
 SELECT cn_search.create_indexes();
+
+-- ---------------------------------------------------------------------------------------------- grants
+
+-- They act with the rights of their owner, so only roles that were granted them may call them.
+REVOKE EXECUTE ON FUNCTION cn_search.create_indexes(text), cn_search.copy_grants(), cn_search.begin_rebuild(),
+  cn_search.swap_rebuilt() FROM PUBLIC;

@@ -322,8 +322,9 @@ RETURN (only_status IS NULL OR o.status = only_status) AND (NOT only_in_doubt OR
 
 -- ---------------------------------------------------------------------------------------------- functions: partitions
 
--- Makes the monthly partitions from now to `until`. Returns how many it made.
-CREATE FUNCTION orders.ensure_partitions(until timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
+-- Makes the monthly partitions from now to `until`, at most a year ahead. Returns how many it made.
+CREATE FUNCTION orders.ensure_partitions(until timestamptz) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog AS $$
 DECLARE
   made integer := 0;
   month timestamp;
@@ -333,7 +334,8 @@ BEGIN
   PERFORM pg_advisory_xact_lock(128021775215466);
   FOR month IN
     SELECT generate_series(date_trunc('month', now() AT TIME ZONE 'UTC'),
-                           date_trunc('month', until AT TIME ZONE 'UTC'), interval '1 month')
+                           date_trunc('month', least(until, now() + interval '1 year') AT TIME ZONE 'UTC'),
+                           interval '1 month')
   LOOP
     FOREACH parent IN ARRAY ARRAY['sends', 'outbox_orders_archive', 'fix_reports_archive'] LOOP
       child := format('%s_%s', parent, to_char(month, 'YYYY_MM'));
@@ -351,6 +353,26 @@ BEGIN
     END LOOP;
   END LOOP;
   RETURN made;
+END $$;
+
+-- The partitions of journal and archives whose month ended `months` months ago or earlier. Never one of the last month.
+CREATE FUNCTION orders.old_partitions(months integer) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+  SELECT c.oid::regclass::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+  WHERE i.inhparent IN ('orders.sends'::regclass, 'orders.outbox_orders_archive'::regclass,
+                        'orders.fix_reports_archive'::regclass)
+    AND to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month'
+          <= (now() AT TIME ZONE 'UTC') - make_interval(months => greatest(months, 1))
+  ORDER BY 1
+$$;
+
+-- Drops a partition that old_partitions(1) names. Waits half a second at most for whoever reads it.
+CREATE FUNCTION orders.drop_old_partition(partition text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog SET lock_timeout = '500ms' AS $$
+BEGIN
+  IF partition NOT IN (SELECT orders.old_partitions(1)) THEN
+    RAISE EXCEPTION '% is no old partition', partition USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+  EXECUTE format('DROP TABLE %s', partition);
 END $$;
 
 -- ---------------------------------------------------------------------------------------------- functions of triggers
@@ -489,3 +511,8 @@ CREATE TRIGGER append_only_row BEFORE UPDATE OR DELETE ON orders.sends
 -- ---------------------------------------------------------------------------------------------- first partitions
 
 SELECT orders.ensure_partitions(now() + interval '1 month');
+
+-- ---------------------------------------------------------------------------------------------- grants
+
+-- They act with the rights of their owner, so only roles that were granted them may call them.
+REVOKE EXECUTE ON FUNCTION orders.ensure_partitions(timestamptz), orders.drop_old_partition(text) FROM PUBLIC;

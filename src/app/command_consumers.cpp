@@ -25,7 +25,8 @@ int run_add(const Config& config, const Arguments& arguments) {
     throw UsageError("consumers add: --renew changes the password only, not --from and --mandatory");
   }
   with_running_database(
-      config, [&](pg::Connection& connection) { return add_consumer(connection, config, options); });
+      config, [&](pg::Connection& connection) { return add_consumer(connection, config, options); },
+      As::owner);
   return 0;
 }
 
@@ -52,7 +53,8 @@ int run_remove(const Config& config, const Arguments& arguments) {
   const auto& name = named(arguments);
   const bool with_owned = arguments.has("with-owned");
   with_running_database(
-      config, [&](pg::Connection& connection) { return remove_consumer(connection, name, with_owned); });
+      config, [&](pg::Connection& connection) { return remove_consumer(connection, name, with_owned); },
+      As::owner);
   return 0;
 }
 

@@ -181,6 +181,19 @@ Task<void> check_search(pg::Connection& connection, Report& report) {
   }
 }
 
+Task<void> check_role(pg::Connection& connection, Report& report) {
+  const auto rights = co_await connection.query(sql::kRoleRights, {}, Deadline::after(kAskLimit));
+  const auto role = rights.one().get<std::string>(0);
+  if (rights.one().get<bool>(1)) {
+    report.warn("database role",
+                fmt::format("{} owns the tables: a flaw in the node could change the schema and erase the "
+                            "audit; database.owner_url lets the node run as another role (docs/database.md)",
+                            role));
+  } else {
+    report.ok("database role", fmt::format("{} can change neither the schema nor the audit", role));
+  }
+}
+
 Task<void> check_live_configuration(pg::Connection& connection, const Config& config, Report& report) {
   LiveConfig live(config);
   live.set_rows(co_await read_service_configs(connection, Deadline::after(kAskLimit)));
@@ -212,6 +225,7 @@ Task<void> check_database(pg::Connection& connection, const Config& config, Repo
     report.fail("migrations", status.problem);
   } else if (status.pending.empty()) {
     report.ok("migrations", "all applied");
+    co_await check_role(connection, report);
     co_await check_live_configuration(connection, config, report);
     if (relay::search_is_on(config)) co_await check_search(connection, report);
   } else {

@@ -5,23 +5,24 @@
 #include "app/command.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/database_service.hpp"
-#include "app/version.hpp"
-#include "pg/migrations.hpp"
 
 namespace todoke::app {
 namespace {
 
-Task<void> migrate(pg::Connection& connection) {
-  check_server_version(connection);
+constexpr std::chrono::seconds kConnectMax(30);
+
+Task<void> migrate(pg::Connection& connection, std::string owner_url) {
   const auto report =
-      co_await pg::migrate(connection, pg::embedded_migrations(), fmt::format("todoke {}", kVersion));
+      co_await migrate_database(connection, std::move(owner_url), Deadline::after(kConnectMax));
   for (const auto version : report.applied)
     std::fputs(fmt::format("applied {:04}\n", version).c_str(), stdout);
   std::fputs(fmt::format("the database is at version {}\n", report.version).c_str(), stdout);
 }
 
 int run(const Arguments& arguments) {
-  with_database(load_config(arguments), migrate);
+  const auto config = load_config(arguments);
+  const auto owner_url = database_in_use(config).owner_url;
+  with_database(config, [&](pg::Connection& connection) { return migrate(connection, owner_url); });
   return 0;
 }
 
@@ -30,7 +31,8 @@ const Registration kRegistered(Command{
     .summary = "bring the database to the version of this binary",
     .synopsis = "",
     .details = "`todoke up` and `todoke run` do the same when they start. Safe to run at any time and from "
-               "several places at once.",
+               "several places at once.\ndatabase.owner_url names the role that owns the tables; the role of "
+               "database.url is granted what a node needs.",
     .run = run,
 });
 

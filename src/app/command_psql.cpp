@@ -22,7 +22,7 @@ std::string without_password(const std::string& url) {
       PQconninfoParse(url.c_str(), &error), &PQconninfoFree);
   if (!options) {
     PQfreemem(error);
-    throw UserError("database.url is no connection string that libpq understands");
+    throw UserError("database.url or database.owner_url is no connection string that libpq understands");
   }
   std::string rest;
   for (const auto* option = options.get(); option->keyword != nullptr; ++option) {
@@ -50,7 +50,8 @@ int run(const Arguments& arguments) {
   const char* own = std::getenv("PGOPTIONS");
   const auto search = fmt::format("-c search_path=\"$user\",public,orders {}", own == nullptr ? "" : own);
   setenv("PGOPTIONS", search.c_str(), 1);
-  std::vector<std::string> words{"psql", "--dbname", without_password(database.url)};
+  const auto& url = database.owner_url.empty() ? database.url : database.owner_url;
+  std::vector<std::string> words{"psql", "--dbname", without_password(url)};
   words.insert(words.end(), arguments.words.begin(), arguments.words.end());
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
@@ -65,9 +66,10 @@ const Registration kRegistered(Command{
     .name = "psql",
     .summary = "open a shell on the database in use, embedded or not",
     .synopsis = "[--data_dir DIR] [--config FILE] [ARGUMENT OF psql…]",
-    .details =
-        "todoke psql -c 'select 1'. Keys of the configuration (--data_dir, --config, --database.url) "
-        "come first;\neverything after them is passed on to psql. The search path names the schema orders.",
+    .details = "todoke psql -c 'select 1'. Keys of the configuration (--data_dir, --config, --database.url) "
+               "come first;\neverything after them is passed on to psql. The shell has the rights of the "
+               "owner of the tables "
+               "(database.owner_url).\nThe search path names the schema orders.",
     .passes_arguments_on = true,
     .run = run,
 });

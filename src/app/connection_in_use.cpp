@@ -76,11 +76,12 @@ Task<void> start_and_work(embedded::Postgres& server, DatabaseInUse database, st
 DatabaseInUse database_in_use(const Config& config) {
   const auto& url = config.get(pg::kDatabaseUrl);
   if (!url.empty())
-    return {false, url,
+    return {false, url, config.get(pg::kDatabaseOwnerUrl),
             fmt::format("configured (database.url from {})", config.setting("database.url").source)};
   const auto folder = data_folder(config);
   const auto layout = embedded::layout_of(folder, geteuid());
-  return {true, embedded::url_of(layout), fmt::format("embedded Postgres in {}", layout.cluster)};
+  return {true, embedded::url_of(layout, embedded::kNodeRole), embedded::url_of(layout, embedded::kOwnerRole),
+          fmt::format("embedded Postgres in {}", layout.cluster)};
 }
 
 bool embedded_is_running(const Config& config) {
@@ -96,10 +97,11 @@ bool embedded_is_running(const Config& config) {
   return false;
 }
 
-void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {
+void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work, As as) {
   configure_logs(config);
   Runtime runtime;
-  const auto database = database_in_use(config);
+  auto database = database_in_use(config);
+  if (as == As::owner && !database.owner_url.empty()) database.url = database.owner_url;
   const auto limit = config.get(pg::kDatabaseConnectTimeout);
   if (!database.embedded || embedded_is_running(config)) {
     runtime.run(connect_and_work(database, limit, std::move(work)));
@@ -116,11 +118,11 @@ void refuse_stopped(const Config& config, const DatabaseInUse& database) {
                   data_folder(config).string()));
 }
 
-void with_running_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {
+void with_running_database(const Config& config, std::function<Task<void>(pg::Connection&)> work, As as) {
   refuse_stopped(config, database_in_use(config));
-  with_database(config, [work = std::move(work)](pg::Connection& connection) {
-    return check_and_work(connection, work);
-  });
+  with_database(
+      config,
+      [work = std::move(work)](pg::Connection& connection) { return check_and_work(connection, work); }, as);
 }
 
 }  // namespace todoke::app

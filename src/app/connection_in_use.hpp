@@ -12,8 +12,9 @@ namespace todoke::app {
 
 struct DatabaseInUse {
   bool embedded = false;
-  std::string url;    // for libpq; may hold a password: never shown
-  std::string shown;  // for people
+  std::string url;        // for libpq; may hold a password: never shown
+  std::string owner_url;  // the same database as the owner of its tables; empty: `url` owns them
+  std::string shown;      // for people
 };
 
 DatabaseInUse database_in_use(const Config& config);
@@ -22,13 +23,17 @@ DatabaseInUse database_in_use(const Config& config);
 // gives no answer.
 bool embedded_is_running(const Config& config);
 
+// Whom a command works as: like a node, or as the owner of the tables where there is one.
+enum class As { node, owner };
+
 // Connects, starting the embedded server for as long as `work` runs when it is not running already, and calls
 // `work`.
-void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work);
+void with_database(const Config& config, std::function<Task<void>(pg::Connection&)> work, As as = As::node);
 
 // For commands that look at what is there: starts nothing and makes nothing. Throws UserError, with what to
 // do, when no embedded server runs, or the schema is not that of this binary.
-void with_running_database(const Config& config, std::function<Task<void>(pg::Connection&)> work);
+void with_running_database(const Config& config, std::function<Task<void>(pg::Connection&)> work,
+                           As as = As::node);
 
 // Throws the UserError of with_running_database for an embedded server that does not run.
 void refuse_stopped(const Config& config, const DatabaseInUse& database);

@@ -6,7 +6,6 @@
 #include "app/version.hpp"
 #include "base/attempt.hpp"
 #include "base/log.hpp"
-#include "pg/migrations.hpp"
 
 namespace todoke::app {
 namespace {
@@ -24,21 +23,33 @@ void check_server_version(const pg::Connection& connection) {
                               connection.server_version() / 10000));
 }
 
-DatabaseService::DatabaseService(const Executor& executor, Pools& pools, HealthBoard& board,
-                                 metrics::Registry& registry)
+Task<pg::MigrationReport> migrate_database(pg::Connection& node, std::string owner_url, Deadline deadline) {
+  check_server_version(node);
+  const auto by = fmt::format("todoke {}", kVersion);
+  if (owner_url.empty()) co_return co_await pg::migrate(node, pg::embedded_migrations(), by);
+  const auto role = co_await node.query(sql::kCurrentRole, {}, deadline);
+  pg::ConnectOptions options;
+  options.url = std::move(owner_url);
+  const auto owner = co_await pg::Connection::connect(std::move(options), deadline);
+  auto report = co_await pg::migrate(*owner, pg::embedded_migrations(), by, role.one().get<std::string>(0));
+  owner->detach();
+  co_return report;
+}
+
+DatabaseService::DatabaseService(const Executor& executor, Pools& pools, std::string owner_url,
+                                 HealthBoard& board, metrics::Registry& registry)
     : PeriodicService(
           executor,
           {.name = "database", .failed = "the probe failed", .every = kProbeInterval, .begins_at_once = true},
           registry),
       pools_(pools),
+      owner_url_(std::move(owner_url)),
       board_(board) {}
 
 Task<void> DatabaseService::start() {
   const auto deadline = Deadline::after(kMigrateLimit);
   auto lease = co_await pools_.control.acquire(deadline);
-  check_server_version(*lease);
-  const auto report =
-      co_await pg::migrate(*lease, pg::embedded_migrations(), fmt::format("todoke {}", kVersion));
+  const auto report = co_await migrate_database(*lease, owner_url_, deadline);
   if (!report.applied.empty()) {
     log::info("database", "migrated", {{"migrations", report.applied.size()}});
   }

@@ -2,15 +2,20 @@
 // `/healthz` shows.
 #pragma once
 
+#include <string>
+
 #include "app/pools.hpp"
 #include "base/clock.hpp"
 #include "base/periodic.hpp"
+#include "pg/migrations.hpp"
 
 namespace todoke::app {
 
 class DatabaseService final : public PeriodicService {
  public:
-  DatabaseService(const Executor& executor, Pools& pools, HealthBoard& board, metrics::Registry& registry);
+  // `owner_url`: who migrates; empty: the role of the pools.
+  DatabaseService(const Executor& executor, Pools& pools, std::string owner_url, HealthBoard& board,
+                  metrics::Registry& registry);
 
   // Throws UserError when the server is too old, or the database newer than this binary.
   Task<void> start() override;
@@ -23,8 +28,13 @@ class DatabaseService final : public PeriodicService {
   Task<void> probe();
 
   Pools& pools_;
+  std::string owner_url_;
   HealthBoard& board_;
 };
+
+// Migrates the database that `node` leads to, as the owner of its tables where there is one (`owner_url`),
+// who then grants the role of `node` what a node needs.
+Task<pg::MigrationReport> migrate_database(pg::Connection& node, std::string owner_url, Deadline deadline);
 
 // Throws UserError when the server is older than what the SQL here needs.
 void check_server_version(const pg::Connection& connection);

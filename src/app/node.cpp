@@ -197,7 +197,8 @@ class Node {
           std::make_shared<embedded::Postgres>(runtime_.main(), embedded::options_from(config_, folder_));
       supervisor_.add(postgres_);
     }
-    supervisor_.add(std::make_shared<DatabaseService>(runtime_.main(), pools_, board_, registry_));
+    supervisor_.add(
+        std::make_shared<DatabaseService>(runtime_.main(), pools_, database_.owner_url, board_, registry_));
     supervisor_.add(listener_);
     // Before what it configures, which so starts with the values of the database.
     supervisor_.add(config_service_);

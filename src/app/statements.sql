@@ -1,6 +1,13 @@
 -- name: probe
 SELECT 1;
 
+-- name: current_role
+SELECT current_user::text;
+
+-- Whether this role could change the schema and the audit.
+-- name: role_rights
+SELECT current_user::text, pg_has_role(n.nspowner, 'USAGE') FROM pg_namespace n WHERE n.nspname = 'cn_admin';
+
 -- What keeps an acknowledged commit across a crash.
 -- name: durability_settings
 SELECT name, setting

@@ -21,12 +21,12 @@ constexpr std::string_view kStagingPrefix = "postgres.init-";
 
 constexpr std::string_view kHostRules =
     R"(# Written by todoke when it made this cluster; yours to change since then.
-# The users in the map todoke (pg_ident.conf) are the role todoke without a password, by the socket only.
-# TYPE  DATABASE     USER    ADDRESS  METHOD
-local   all          todoke           peer map=todoke
-local   replication  todoke           peer map=todoke
-local   all          all              scram-sha-256
-host    all          all     all      scram-sha-256
+# The users in the map todoke (pg_ident.conf) are the roles todoke and todoke_node without a password, by the socket only.
+# TYPE  DATABASE     USER                ADDRESS  METHOD
+local   all          todoke,todoke_node           peer map=todoke
+local   replication  todoke                       peer map=todoke
+local   all          all                          scram-sha-256
+host    all          all                 all      scram-sha-256
 )";
 
 constexpr std::string_view kInclude = R"(
@@ -34,10 +34,10 @@ constexpr std::string_view kInclude = R"(
 include 'todoke.conf'
 )";
 
-std::string map_line(const std::string& client) {
+std::string map_line(const std::string& client, std::string_view role) {
   std::string name;
   for (const char c : client) name += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return fmt::format("todoke \"{}\" todoke", name);
+  return fmt::format("todoke \"{}\" {}", name, role);
 }
 
 bool has_line(std::string_view text, std::string_view line) {
@@ -54,10 +54,12 @@ void add_clients(const std::string& path, const User& user) {
   const auto before = read_private_file(path);
   auto after = before;
   for (const auto& client : user.clients) {
-    const auto line = map_line(client);
-    if (has_line(after, line)) continue;
-    if (!after.empty() && after.back() != '\n') after += '\n';
-    after += line + '\n';
+    for (const auto role : {kOwnerRole, kNodeRole}) {
+      const auto line = map_line(client, role);
+      if (has_line(after, line)) continue;
+      if (!after.empty() && after.back() != '\n') after += '\n';
+      after += line + '\n';
+    }
   }
   if (after != before) write_private_file(path, after, user);
 }

@@ -79,8 +79,8 @@ Layout layout_of(const std::string& data_dir, uid_t uid) {
   return layout;
 }
 
-std::string url_of(const Layout& layout, std::string_view database) {
-  return fmt::format("host={} port={} user=todoke dbname={}", conninfo_value(layout.sockets), kPort,
+std::string url_of(const Layout& layout, std::string_view role, std::string_view database) {
+  return fmt::format("host={} port={} user={} dbname={}", conninfo_value(layout.sockets), kPort, role,
                      conninfo_value(database));
 }
 

@@ -28,8 +28,14 @@ struct Layout {
 
 Layout layout_of(const std::string& data_dir, uid_t uid);
 
-// For libpq: the role and the database todoke unless told otherwise.
-std::string url_of(const Layout& layout, std::string_view database = "todoke");
+// The role todoke made the cluster and owns all that is in it; a node works as todoke_node, which can change
+// neither the schema nor the audit (docs/database.md).
+inline constexpr std::string_view kOwnerRole = "todoke";
+inline constexpr std::string_view kNodeRole = "todoke_node";
+
+// For libpq.
+std::string url_of(const Layout& layout, std::string_view role = kOwnerRole,
+                   std::string_view database = "todoke");
 
 // Makes the data folder with its parents. Throws UserError when it can't be made or written to.
 void make_data_folder(const Layout& layout, const User& user);

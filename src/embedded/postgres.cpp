@@ -46,6 +46,8 @@ constexpr milliseconds kToolInterruptMax(2'000);
 // What a failing tool says last is what matters.
 constexpr std::size_t kToolOutputBytesMax = 16 * 1024;
 
+constexpr pg::Statement kNodeRoleExists{"node_role_exists",
+                                        "SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = 'todoke_node'"};
 constexpr pg::Statement kDatabaseExists{"database_exists",
                                         "SELECT 1 FROM pg_catalog.pg_database WHERE datname = 'todoke'"};
 
@@ -295,10 +297,14 @@ Task<void> Postgres::wait_until_ready() {
 Task<void> Postgres::make_database() {
   const auto deadline = Deadline::after(kDatabaseMax);
   pg::ConnectOptions options;
-  options.url = url_of(layout_, "postgres");
+  options.url = url_of(layout_, kOwnerRole, "postgres");
   const auto connection = co_await pg::Connection::connect(std::move(options), deadline);
-  const auto found = co_await connection->query(kDatabaseExists, {}, deadline);
-  if (found.empty()) co_await connection->execute_script("CREATE DATABASE todoke", deadline);
+  const auto role = co_await connection->query(kNodeRoleExists, {}, deadline);
+  if (role.empty()) {
+    co_await connection->execute_script(fmt::format("CREATE ROLE {} LOGIN", kNodeRole), deadline);
+  }
+  const auto database = co_await connection->query(kDatabaseExists, {}, deadline);
+  if (database.empty()) co_await connection->execute_script("CREATE DATABASE todoke", deadline);
 }
 
 Task<void> Postgres::run() {

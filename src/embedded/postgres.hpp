@@ -1,8 +1,8 @@
 // A private Postgres in todoke's data folder, for when no database is configured: made at the first start,
 // watched, and stopped with todoke.
 //
-//   find the programs -> end what an earlier run left -> initdb (once) -> postmaster -> ready -> database
-//   todoke
+//   find the programs -> end what an earlier run left -> initdb (once) -> postmaster -> ready -> roles and
+//   the database todoke
 //
 // Promises: durable (checksums, fsync), reachable through a private Unix socket only unless log.listen opens
 // TCP (tcp.hpp), never runs as root. When todoke dies Postgres stops by itself (child.hpp);
@@ -42,7 +42,7 @@ class Postgres final : public Service {
   Task<void> run() override;
   void stop() override;
 
-  // For libpq; valid before start() too.
+  // For libpq, as the owner of the database; valid before start() too.
   [[nodiscard]] std::string connection_string() const { return url_of(layout_); }
   [[nodiscard]] const Layout& layout() const { return layout_; }
   // Reads the certificate of TCP again, for connections that come. Refused, and the old one stays, when the

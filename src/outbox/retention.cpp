@@ -77,37 +77,13 @@ Task<void> LogRetention::empty_log(pg::Connection& connection, Deadline deadline
   // Who had locked its offset in the round that took its rows.
   const auto lost = co_await connection.query(sql::kMarkLost, {std::int64_t{1}}, deadline);
   for (const auto& row : lost) tell_lost(row.get<std::string>(0));
-  bool goes_on = co_await finish_detaches(connection, deadline);
   co_await connection.query(sql::kNoteTimes, {}, deadline);
-  if (goes_on) goes_on = co_await drop_partitions(connection, deadline);
+  const bool goes_on = co_await drop_partitions(connection, deadline);
   tell_held_open(!goes_on);
   co_await delete_rows(connection, deadline);
   co_await delete_effects(connection, deadline);
   co_await connection.query(sql::kDeleteOldRanges, {}, deadline);
   if (held_back_.value() == 0) health_.forget("log held back");
-}
-
-// One that was cut short has to be finished before the next.
-Task<bool> LogRetention::finish_detaches(pg::Connection& connection, Deadline deadline) {
-  const auto pending = co_await connection.query(sql::kPendingDetach, {}, deadline);
-  for (const auto& row : pending) {
-    const auto table = row.get<std::string>(0);
-    auto script = fmt::format("ALTER TABLE cn_relay.events_outbox DETACH PARTITION {} FINALIZE", table);
-    const bool done = co_await alter(connection, std::move(script));
-    if (!done) co_return false;
-  }
-  co_return true;
-}
-
-Task<bool> LogRetention::alter(pg::Connection& connection, std::string script) {
-  bool late = false;
-  try {
-    co_await connection.execute_script(std::move(script), Deadline::after(options_.wait_max));
-  } catch (const pg::DeadlineExceeded&) {
-    if (!connection.usable()) throw;
-    late = true;
-  }
-  co_return !late;
 }
 
 Task<LogRetention::Bound> LogRetention::bound(pg::Connection& connection, Deadline deadline) {
@@ -148,15 +124,13 @@ Task<bool> LogRetention::drop(pg::Connection& connection, pg::Row partition, Dea
   const auto table = partition.get<std::string>("table_name");
   // Told before it is done: a consumer that looks in between sees that its rows are gone, not an empty log.
   co_await raise_floor(connection, last_seq, deadline);
-  if (partition.get<bool>("attached")) {
-    auto detach = fmt::format("ALTER TABLE cn_relay.events_outbox DETACH PARTITION {} CONCURRENTLY", table);
-    const bool detached = co_await alter(connection, std::move(detach));
-    if (!detached) co_return false;
+  pg::Params params(first_seq);
+  const auto dropped =
+      co_await attempt(connection.query(sql::kDropLogPartition, std::move(params), deadline));
+  if (!dropped) {
+    if (pg::waited_for_lock(dropped.error())) co_return false;
+    std::rethrow_exception(dropped.error());
   }
-  auto drop_table = fmt::format("DROP TABLE IF EXISTS {}", table);
-  const bool dropped = co_await alter(connection, std::move(drop_table));
-  if (!dropped) co_return false;
-  co_await connection.query(sql::kForgetPartition, {first_seq}, deadline);
   partitions_dropped_.add();
   log::info("log retention", "a partition was dropped", {{"table", table}, {"until", last_seq}});
   co_return true;

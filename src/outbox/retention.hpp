@@ -26,8 +26,6 @@ struct RetentionOptions {
   std::chrono::milliseconds keep_max{std::chrono::hours(24 * 45)};
   std::int64_t bytes_max = 20LL * 1024 * 1024 * 1024;
   std::chrono::milliseconds every{60'000};
-  // For each change of a table: a detach waits for every transaction that has read the log.
-  std::chrono::milliseconds wait_max{30'000};
 };
 
 class LogRetention final : public PeriodicService {
@@ -47,11 +45,9 @@ class LogRetention final : public PeriodicService {
  private:
   Task<void> empty_and_unlock(pg::Connection& connection, Deadline deadline);
   Task<void> empty_log(pg::Connection& connection, Deadline deadline);
-  // These four say false when an open transaction is in the way; the next round goes on from there.
-  Task<bool> finish_detaches(pg::Connection& connection, Deadline deadline);
+  // These two say false when an open transaction is in the way; the next round goes on from there.
   Task<bool> drop_partitions(pg::Connection& connection, Deadline deadline);
   Task<bool> drop(pg::Connection& connection, pg::Row partition, Deadline deadline);
-  Task<bool> alter(pg::Connection& connection, std::string script);
   Task<std::int64_t> measure(pg::Connection& connection, Deadline deadline);
   Task<void> delete_rows(pg::Connection& connection, Deadline deadline);
   // How many rows went.

@@ -16,13 +16,11 @@ SET first_at = (SELECT o.appended_at FROM cn_relay.events_outbox o
              WHERE o.seq >= p.first_seq AND o.seq < p.end_seq ORDER BY o.seq DESC LIMIT 1)
 WHERE p.last_at IS NULL AND p.end_seq <= (SELECT max(seq) FROM cn_relay.events_outbox);
 
--- Complete partitions whose last row is older than $1 seconds, the oldest first. One without rows is old; so is one that
--- was detached already by a round that was cut short.
+-- Complete partitions whose last row is older than $1 seconds, the oldest first. One without rows is old.
 -- name: old_partitions
 SELECT p.first_seq, p.table_name, coalesce(p.last_at < clock_timestamp() - make_interval(secs => $2), true) AS beyond_max,
   coalesce((SELECT max(o.seq) FROM cn_relay.events_outbox o
-            WHERE o.seq >= p.first_seq AND o.seq < p.end_seq), 0) AS last_seq,
-  EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = to_regclass(p.table_name)) AS attached
+            WHERE o.seq >= p.first_seq AND o.seq < p.end_seq), 0) AS last_seq
 FROM cn_relay.log_partitions p
 WHERE p.end_seq <= (SELECT max(seq) FROM cn_relay.events_outbox)
   AND coalesce(p.last_at < clock_timestamp() - make_interval(secs => $1), true)
@@ -37,12 +35,8 @@ FROM pg_inherits i WHERE i.inhparent = 'cn_relay.events_outbox'::regclass;
 SELECT consumer, last_seq FROM cn_relay.consumer_offsets
 WHERE mandatory AND state <> 'needs_rebuild' ORDER BY last_seq LIMIT 1;
 
--- name: pending_detach
-SELECT i.inhrelid::regclass::text FROM pg_inherits i
-WHERE i.inhparent = 'cn_relay.events_outbox'::regclass AND i.inhdetachpending;
-
--- name: forget_partition
-DELETE FROM cn_relay.log_partitions WHERE first_seq = $1;
+-- name: drop_log_partition
+SELECT cn_relay.drop_log_partition($1);
 
 -- name: raise_floor
 UPDATE cn_relay.log_floor SET dropped_until = greatest(dropped_until, $1);

@@ -3,8 +3,8 @@
 namespace todoke::pg {
 
 std::span<const KeySpec* const> config_keys() {
-  static constexpr const KeySpec* kKeys[] = {&kDatabaseUrl.spec, &kDatabasePoolMax.spec,
-                                             &kDatabaseConnectTimeout.spec};
+  static constexpr const KeySpec* kKeys[] = {&kDatabaseUrl.spec, &kDatabaseOwnerUrl.spec,
+                                             &kDatabasePoolMax.spec, &kDatabaseConnectTimeout.spec};
   return kKeys;
 }
 

@@ -19,6 +19,18 @@ inline constexpr Key<std::string> kDatabaseUrl{{
     .environment = "DATABASE_URL",
 }};
 
+inline constexpr Key<std::string> kDatabaseOwnerUrl{{
+    .name = "database.owner_url",
+    .type = KeyType::text,
+    .fallback = "",
+    .meaning =
+        "Connection string or URI of the same database as a role that owns its tables: it migrates, and "
+        "makes "
+        "roles for consumers of the log. The role of database.url then needs no right to change the schema "
+        "(docs/database.md). Empty: the role of database.url does it all.",
+    .secret = true,
+}};
+
 inline constexpr Key<std::int64_t> kDatabasePoolMax{{
     .name = "database.pool_max",
     .type = KeyType::integer,

@@ -100,18 +100,34 @@ Task<void> apply(Connection& connection, const Migration& migration, const std::
   log::info("pg", "migration applied", {{"version", migration.version}, {"name", migration.name}});
 }
 
+// A database that is up to date is only read: its role may have no right to do more.
+Task<void> prepare_book(Connection& connection, std::size_t pending) {
+  const auto deadline = Deadline::after(kBookMax);
+  const auto rights = co_await connection.query(sql::kMayMigrate, {}, deadline);
+  if (!rights.one().get<bool>(0)) {
+    throw UserError(
+        fmt::format("the database lacks {} migrations, and its role {} may not change the schema: set "
+                    "database.owner_url, or run `todoke migrate` with it (docs/database.md)",
+                    pending, rights.one().get<std::string>(1)));
+  }
+  co_await connection.execute_script(std::string(kBookSql), deadline);
+}
+
 Task<MigrationReport> migrate_locked(Connection& connection, std::span<const Migration> migrations,
-                                     const std::string& applied_by) {
-  co_await connection.execute_script(std::string(kBookSql), Deadline::after(kBookMax));
-  const auto applied = co_await list_applied(connection);
-  const auto problem = find_problem(migrations, applied);
-  if (!problem.empty()) throw UserError(problem);
+                                     const std::string& applied_by, const std::string& node_role) {
+  const auto status = co_await migration_status(connection, migrations, Deadline::after(kBookMax));
+  if (!status.problem.empty()) throw UserError(status.problem);
   MigrationReport report;
-  for (const auto& migration : migrations.subspan(applied.size())) {
+  if (!status.pending.empty()) co_await prepare_book(connection, status.pending.size());
+  for (const auto& migration : status.pending) {
     co_await apply(connection, migration, applied_by);
     report.applied.push_back(migration.version);
   }
   report.version = static_cast<std::int32_t>(migrations.size());
+  if (!node_role.empty()) {
+    Params params(node_role, !report.applied.empty());
+    co_await connection.query(sql::kGrantNode, std::move(params), Deadline::after(kBookMax));
+  }
   co_return report;
 }
 
@@ -128,13 +144,13 @@ std::string checksum(const Migration& migration) {
 }
 
 Task<MigrationReport> migrate(Connection& connection, std::span<const Migration> migrations,
-                              std::string applied_by) {
+                              std::string applied_by, std::string node_role) {
   check_list(migrations);
   co_await connection.query(sql::kLockMigrations, {}, Deadline::after(kLockWaitMax));
   MigrationReport report;
   std::exception_ptr failure;
   try {
-    report = co_await migrate_locked(connection, migrations, applied_by);
+    report = co_await migrate_locked(connection, migrations, applied_by, node_role);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -150,6 +166,14 @@ Task<MigrationStatus> migration_status(Connection& connection, std::span<const M
   check_list(migrations);
   MigrationStatus status;
   const auto exists = co_await connection.query(sql::kMigrationsExist, {}, deadline);
+  if (!exists.one().get<bool>(1)) {
+    status.problem = fmt::format(
+        "the role {} has no rights in this database: `todoke migrate` with database.owner_url gives it what "
+        "a "
+        "node needs (docs/database.md)",
+        exists.one().get<std::string>(2));
+    co_return status;
+  }
   if (exists.one().get<bool>(0)) status.applied = co_await list_applied(connection);
   status.problem = find_problem(migrations, status.applied);
   if (status.problem.empty()) {

@@ -52,11 +52,13 @@ std::span<const Migration> embedded_migrations();
 // SHA-256 in hex.
 std::string checksum(const Migration& migration);
 
-// Throws UserError for what a person must mend (versions, checksums), std::logic_error for a list with gaps
-// or duplicates, and the errors of a Connection. `applied_by` is written beside each row: the program and its
-// version.
+// A database that is up to date is only read. Throws UserError for what a person must mend (versions,
+// checksums, a role without the right to change the schema), std::logic_error for a list with gaps or
+// duplicates, and the errors of a Connection. `applied_by` is written beside each row: the program and its
+// version. `node_role` is granted what a node needs (cn_admin.grant_node), unless it has the rights of this
+// connection's role anyway; empty: nobody is.
 Task<MigrationReport> migrate(Connection& connection, std::span<const Migration> migrations,
-                              std::string applied_by = "todoke");
+                              std::string applied_by = "todoke", std::string node_role = "");
 
 // Looks only; changes nothing.
 Task<MigrationStatus> migration_status(Connection& connection, std::span<const Migration> migrations,

@@ -173,3 +173,6 @@ ORDER BY o.seq;
 -- A plain relay is asked for authors, kinds and times without a topic.
 -- name: has_open_indexes
 SELECT to_regclass('cn_relay.events_open_seq') IS NOT NULL;
+
+-- name: ensure_open_indexes
+SELECT cn_relay.ensure_open_indexes();

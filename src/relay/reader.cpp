@@ -413,17 +413,7 @@ Task<void> ensure_open_indexes(pg::Pool& pool, Deadline deadline) {
   const auto lease = co_await pool.acquire(deadline);
   const auto there = co_await lease->query(sql::kHasOpenIndexes, {}, deadline);
   if (there.one().get<bool>(0)) co_return;
-  co_await lease->execute_script(
-      "BEGIN;"
-      "SELECT pg_advisory_xact_lock(128021775215462);"
-      "CREATE INDEX IF NOT EXISTS events_open_author ON cn_relay.events (pubkey, created_at DESC, event_id);"
-      "CREATE INDEX IF NOT EXISTS events_open_author_kind ON cn_relay.events (pubkey, kind, created_at DESC, "
-      "event_id);"
-      "CREATE INDEX IF NOT EXISTS events_open_kind ON cn_relay.events (kind, created_at DESC, event_id);"
-      "CREATE INDEX IF NOT EXISTS events_open_time ON cn_relay.events (created_at DESC, event_id);"
-      "CREATE INDEX IF NOT EXISTS events_open_seq ON cn_relay.events (ingested_seq);"
-      "COMMIT;",
-      deadline);
+  co_await lease->query(sql::kEnsureOpenIndexes, {}, deadline);
 }
 
 }  // namespace todoke::relay

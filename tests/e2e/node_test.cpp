@@ -251,16 +251,32 @@ TEST_F(Node, SeveralProcessesOnOneFreshDatabaseMigrateItOnce) {
   TodokeUp database(folder.path());
   database.wait_ready();
   database.sql("create database fresh");
-  const auto url = "DATABASE_URL=host=" + (folder.path() / "run").string() + " user=todoke dbname=fresh";
+  const auto host = "host=" + (folder.path() / "run").string();
+  const auto url = "DATABASE_URL=" + host + " user=todoke_node dbname=fresh";
+  const auto owner = "TODOKE_DATABASE_OWNER_URL=" + host + " user=todoke dbname=fresh";
   std::vector<std::unique_ptr<TempFolder>> folders;
   std::vector<std::unique_ptr<TodokeUp>> nodes;
   for (int i = 0; i < 4; ++i) {
     folders.push_back(std::make_unique<TempFolder>());
     nodes.push_back(std::make_unique<TodokeUp>(folders.back()->path(), std::vector<std::string>{},
-                                               std::vector<std::string>{url}));
+                                               std::vector<std::string>{url, owner}));
   }
   for (auto& node : nodes) node->wait_ready();
   EXPECT_EQ(nodes[0]->sql("select count(*) = max(version) from todoke.schema_migrations"), "t");
+}
+
+TEST_F(Node, DoctorSaysWhatOneRoleForTheDatabaseCosts) {
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  const auto doctor = [&](const std::vector<std::string>& environment) {
+    return run_command({todoke_binary(), "doctor", "--data_dir", folder.path().string()}, environment).out;
+  };
+  EXPECT_THAT(doctor({}),
+              HasSubstr("ok    database role  todoke_node can change neither the schema nor the audit\n"));
+  const auto one = "DATABASE_URL=host=" + (folder.path() / "run").string() + " user=todoke dbname=todoke";
+  EXPECT_THAT(doctor({one}),
+              HasSubstr("warn  database role  todoke owns the tables: a flaw in the node could "
+                        "change the schema and erase the audit"));
 }
 
 TEST_F(Node, PsqlTakesTheFolderAsAnOption) {

@@ -108,7 +108,8 @@ TEST(ConsumersAdd, WithoutTcpGivesTheSocketAndOnAConfiguredDatabaseNeedsTheRight
     return run_command({todoke_binary(), "consumers", "add", name}, {"DATABASE_URL=" + url});
   };
   EXPECT_THAT(add("there").err, HasSubstr("`todoke migrate` or a start applies them"));
-  ASSERT_EQ(run_command({todoke_binary(), "migrate"}, {"DATABASE_URL=" + url}).code, 0);
+  const auto migrated = run_command({todoke_binary(), "migrate"}, {"DATABASE_URL=" + url});
+  ASSERT_EQ(migrated.code, 0) << migrated.err;
   const auto refused = add("there");
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("the database user owner may not make roles"));

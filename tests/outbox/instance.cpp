@@ -21,7 +21,6 @@ pg::ConnectOptions connect_options(const std::string& url, const std::string& na
 pg::PoolOptions pool_options(const std::string& url, const std::string& name) {
   pg::PoolOptions options;
   options.connect = connect_options(url, name);
-  options.wait_max = 1s;
   return options;
 }
 

@@ -258,51 +258,20 @@ TEST_F(RetentionTest, AMandatoryConsumerHoldsBackRowsOfAMixedPartitionToo) {
   EXPECT_FALSE(is_held_back());
 }
 
-TEST_F(RetentionTest, ADetachThatWasCutShortIsFinishedByTheNextRound) {
+TEST_F(RetentionTest, OnlyAPartitionOfTheLogThatNobodyNeedsIsDropped) {
   fill_end_of(0);
   append(5);
-  age(kWidth - 1, 31);
-  SqlSession reader(db->url());
-  reader.run("BEGIN");
-  reader.run("SELECT count(*) FROM cn_relay.events_outbox");
-  const auto cut = std::async(std::launch::async, [this] {
-    SqlSession session(db->url());
-    try {
-      session.run(
-          "ALTER TABLE cn_relay.events_outbox DETACH PARTITION cn_relay.events_outbox_000000 CONCURRENTLY");
-    } catch (const std::runtime_error&) {
-      return true;
-    }
-    return false;
-  });
-  await_true("SELECT count(*) = 1 FROM pg_inherits WHERE inhdetachpending");
-  ASSERT_TRUE(await([&] {
-    sql.run(
-        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'ALTER TABLE%' AND state = "
-        "'active' "
-        "AND datname = current_database()");
-    return cut.wait_for(0s) == std::future_status::ready;
-  }));
-  reader.run("COMMIT");
-  round();
+  const auto drop = [this] { return sql.tried("SELECT cn_relay.drop_log_partition(0)"); };
+  EXPECT_EQ(drop(), "55000") << "above the floor";
+  sql.run("UPDATE cn_relay.log_floor SET dropped_until = 999999");
+  sql.run("UPDATE cn_relay.log_partitions SET table_name = 'cn_relay.events' WHERE first_seq = 0");
+  EXPECT_NE(drop(), "") << "no partition of the log";
+  EXPECT_EQ(text("SELECT to_regclass('cn_relay.events') IS NULL"), "f");
+  sql.run(
+      "UPDATE cn_relay.log_partitions SET table_name = 'cn_relay.events_outbox_000000' WHERE first_seq = 0");
+  sql.run("SELECT cn_relay.drop_log_partition(0)");
   EXPECT_EQ(partitions(), (Rows{"cn_relay.events_outbox_000001"}));
-  EXPECT_EQ(text("SELECT to_regclass('cn_relay.events_outbox_000000') IS NULL"), "t");
-  EXPECT_EQ(sql.run("SELECT first_seq FROM cn_relay.log_partitions"), (Rows{"1000000"}));
-}
-
-TEST_F(RetentionTest, ARoundThatWasCutShortAfterTheDetachOrTheDropIsFinishedByTheNextOne) {
-  fill_end_of(0);
-  fill_end_of(1);
-  append(5);
-  age(2 * kWidth - 1, 31);
-  sql.run("UPDATE cn_relay.log_floor SET dropped_until = 1999999");
-  sql.run("ALTER TABLE cn_relay.events_outbox DETACH PARTITION cn_relay.events_outbox_000000");
-  sql.run("ALTER TABLE cn_relay.events_outbox DETACH PARTITION cn_relay.events_outbox_000001");
-  sql.run("DROP TABLE cn_relay.events_outbox_000001");
-  round();
-  EXPECT_EQ(log(), numbers(2'000'000, 2'000'004));
-  EXPECT_EQ(text("SELECT to_regclass('cn_relay.events_outbox_000000') IS NULL"), "t");
-  EXPECT_EQ(sql.run("SELECT first_seq FROM cn_relay.log_partitions"), (Rows{"2000000"}));
+  EXPECT_NE(sql.tried("SELECT cn_relay.drop_log_partition(1000000)"), "") << "the one that is written";
 }
 
 TEST_F(RetentionTest, WhoHasReadTheLastRowOfAPartitionHasLostNothingWhenThereIsAGapBehindIt) {
@@ -410,15 +379,13 @@ TEST_F(RetentionTest, AnOpenTransactionPutsOffItsPartitionAndNotTheRestOfTheRoun
   SqlSession reader(db->url());
   reader.run("BEGIN");
   reader.run("SELECT count(*) FROM cn_relay.events_outbox");
-  RetentionOptions hasty;
-  hasty.wait_max = 200ms;
-  for (int i = 0; i < 2; ++i) {  // the detach is begun by the first round and not finished by the second
-    round(hasty);
+  for (int i = 0; i < 2; ++i) {
+    round();
     EXPECT_EQ(log(), numbers(kWidth + 5, kWidth + 9));
     EXPECT_EQ(health_of("log held open"), HealthState::degraded);
   }
   reader.run("COMMIT");
-  round(hasty);
+  round();
   EXPECT_EQ(partitions(), (Rows{"cn_relay.events_outbox_000001"}));
   EXPECT_EQ(health_of("log held open"), std::nullopt);
 }

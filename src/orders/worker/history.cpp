@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "orders/worker/retention_sql.hpp"
@@ -23,10 +21,10 @@ Task<void> drop_history(pg::Connection& connection, std::int64_t months, metrics
   const auto old = co_await connection.query(sql::kOldOrderPartitions, std::move(age), deadline);
   for (const auto& row : old) {
     const auto table = row.get<std::string>(0);
-    auto script = fmt::format("SET LOCAL lock_timeout = '500ms'; DROP TABLE IF EXISTS {}", table);
     std::exception_ptr failure;
     try {
-      co_await connection.execute_script(std::move(script), deadline);
+      pg::Params partition(table);
+      co_await connection.query(sql::kDropOldOrderPartition, std::move(partition), deadline);
     } catch (...) {
       failure = std::current_exception();
     }

@@ -51,13 +51,11 @@ FROM page p ORDER BY p.first_seen_at DESC, p.idempotency_key DESC LIMIT 1;
 -- name: ensure_order_partitions
 SELECT orders.ensure_partitions(now() + interval '1 month');
 
--- Partitions of the journal and of the archives whose month ended $1 months ago or earlier.
 -- name: old_order_partitions
-SELECT c.oid::regclass::text AS table_name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-WHERE i.inhparent IN ('orders.sends'::regclass, 'orders.outbox_orders_archive'::regclass,
-                      'orders.fix_reports_archive'::regclass)
-  AND to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' <= (now() AT TIME ZONE 'UTC') - make_interval(months => $1::integer)
-ORDER BY 1;
+SELECT orders.old_partitions($1::integer);
+
+-- name: drop_old_order_partition
+SELECT orders.drop_old_partition($1);
 
 -- At most $2 orders of the paper broker's book.
 -- name: forget_paper_orders

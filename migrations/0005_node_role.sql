@@ -1,0 +1,34 @@
+-- What the role that a node runs as may do, where that is another one than the owner of the tables (docs/database.md).
+
+-- Grants `node_role` what a node needs: it reads and writes rows, and calls the functions. It can't change the schema, set the
+-- log's sequence, make roles, or change what is append-only: audit, journal, and the history of the configuration. Repeats
+-- itself without harm; the owner calls it after each migration.
+CREATE FUNCTION cn_admin.grant_node(node_role name) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE
+  append_only constant regclass[] := ARRAY['orders.audit', 'orders.sends']::regclass[];
+  read_only constant regclass[] := ARRAY['cn_admin.service_config_history', 'todoke.schema_migrations']::regclass[];
+  schema text;
+  relation regclass;
+BEGIN
+  FOREACH schema IN ARRAY ARRAY['todoke', 'cn_admin', 'cn_relay', 'cn_search', 'orders'] LOOP
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', schema, node_role);
+    EXECUTE format('GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA %I TO %I', schema, node_role);
+    EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %I TO %I', schema, node_role);
+    -- Partitions that are made later are reached through their parents.
+    FOR relation IN
+      SELECT c.oid FROM pg_class c
+      WHERE c.relnamespace = schema::regnamespace AND c.relkind IN ('r', 'p', 'v')
+        AND c.oid <> ALL (append_only || read_only)
+        AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid AND i.inhparent = ANY (append_only))
+    LOOP
+      EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', relation, node_role);
+    END LOOP;
+  END LOOP;
+  FOREACH relation IN ARRAY append_only LOOP
+    EXECUTE format('GRANT SELECT, INSERT ON %s TO %I', relation, node_role);
+  END LOOP;
+  FOREACH relation IN ARRAY read_only LOOP
+    EXECUTE format('GRANT SELECT ON %s TO %I', relation, node_role);
+  END LOOP;
+END $$;
+REVOKE EXECUTE ON FUNCTION cn_admin.grant_node(name) FROM PUBLIC;
