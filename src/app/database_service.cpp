@@ -63,8 +63,10 @@ void DatabaseService::stop() {
 Task<void> DatabaseService::round(RoundCause /*cause*/) {
   const auto probed = co_await attempt(probe());
   if (stop_asked()) co_return;
-  // Every connection at work is a busy node, not a dead database.
-  const bool busy = pools_.control.counts().busy >= pools_.control.connections_max();
+  // Every connection at work is a busy node, not a dead database. Places of those who try in vain to connect
+  // count as busy, too.
+  const auto& pool = pools_.control;
+  const bool busy = pool.can_connect() && pool.counts().busy >= pool.connections_max();
   const auto state = probed ? HealthState::up : busy ? HealthState::degraded : HealthState::down;
   board_.report(std::string(name()), essential(), {state, probed ? "" : describe(probed.error())});
   pools_.close_expired();

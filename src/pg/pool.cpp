@@ -178,6 +178,10 @@ std::size_t Pool::connections_max() const {
   return core_->options.connections_max;
 }
 
+bool Pool::can_connect() const {
+  return core_->last_connect_failure().empty();
+}
+
 Pool::Counts Pool::counts() const {
   const std::lock_guard lock(core_->mutex);
   return {core_->idle.size(), core_->busy, core_->line.size()};

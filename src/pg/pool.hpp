@@ -88,6 +88,8 @@ class Pool {
     std::size_t waiting = 0;
   };
   [[nodiscard]] Counts counts() const;
+  // False: the last attempt to connect failed.
+  [[nodiscard]] bool can_connect() const;
   [[nodiscard]] std::size_t connections_max() const;
 
  private:

@@ -358,7 +358,8 @@ TEST_F(OrderCommands, ReconcileNamesWhatTheBooksDisagreeAbout) {
   }
   worker->stop();
   const std::vector<std::string> ask{"reconcile", "--adapter", "paper", "--since", "2020-01-01T00:00:00Z"};
-  EXPECT_THAT(done(ask), HasSubstr("3 orders, 0 not settled yet, 3 compared with the broker, 0 with differences"));
+  EXPECT_THAT(done(ask),
+              HasSubstr("3 orders, 0 not settled yet, 3 compared with the broker, 0 with differences"));
   run("DELETE FROM orders.paper_book WHERE broker_id = 'books-key-1'");
   run("UPDATE orders.paper_book SET qty = 1 WHERE broker_id = 'books-key-2'");
   accept("books-key-4");
