@@ -1,6 +1,7 @@
 #include "app/command.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <unistd.h>
@@ -138,6 +139,15 @@ void configure_logs(const Config& config) {
   const bool human = format == "human" || (format == "auto" && isatty(STDERR_FILENO) == 1);
   log::configure(log::level_from(config.get(keys::kLogLevel)),
                  human ? log::Format::human : log::Format::json);
+}
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void note(const std::string& text) {
+  std::fputs((text + "\n").c_str(), stderr);
 }
 
 std::string help_text() {

@@ -70,6 +70,10 @@ Config load_config(const Arguments& arguments);
 // Level and format of the logs, for commands that write any.
 void configure_logs(const Config& config);
 
+// For the person at the terminal: the answer to stdout as it is and at once, a remark as a line to stderr.
+void print(const std::string& text);
+void note(const std::string& text);
+
 std::string help_text();
 std::string help_text(const Command& command);
 

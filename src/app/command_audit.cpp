@@ -11,10 +11,6 @@
 namespace todoke::app {
 namespace {
 
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
-
 void print_log(const outbox::LogAudit& log) {
   print(fmt::format("log         rows up to seq {}", log.head));
   if (log.dropped_until > 0) print(fmt::format(", those up to {} gone by retention", log.dropped_until));

@@ -26,10 +26,6 @@ constexpr std::int32_t kHistoryMax = 1'000;
 // Others who change the same service at the same time.
 constexpr int kTriesMax = 10;
 
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
-
 std::string visible(const std::string& value) {
   return value.empty() ? std::string("\"\"") : value;
 }

@@ -29,10 +29,6 @@ Deadline soon() {
   return Deadline::after(kAnswerMax);
 }
 
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
-
 std::optional<std::string> option(const Arguments& arguments, std::string_view name) {
   const auto found = arguments.options.find(name);
   if (found == arguments.options.end()) return std::nullopt;

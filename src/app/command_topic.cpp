@@ -22,10 +22,6 @@ constexpr std::chrono::seconds kAnswerMax(30);
 constexpr std::int32_t kListedMax = 10'000;
 constexpr std::int64_t kCountedMax = 10'000;
 
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
-
 std::vector<TopicMapping> mappings(const Config& config) {
   const auto& mapping = config.get(relay::keys::kMapping);
   if (mapping == "v1") return {TopicMapping::v1};

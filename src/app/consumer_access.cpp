@@ -24,14 +24,6 @@ constexpr std::size_t kNameBytesMax = 54;
 constexpr std::size_t kPasswordBytes = 24;
 
 // Standard output has the answer only, so that it can be taken by a script.
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
-
-void note(const std::string& text) {
-  std::fputs((text + "\n").c_str(), stderr);
-}
-
 struct Standing {
   bool has_offset;
   bool was_leased;

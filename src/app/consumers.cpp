@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "app/command.hpp"
 #include "app/role.hpp"
 #include "outbox/admin.hpp"
 
@@ -26,15 +27,6 @@ constexpr std::int32_t kLettersListed = 1'000;
 
 Deadline soon() {
   return Deadline::after(kAnswerMax);
-}
-
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
-
-void note(const std::string& text) {
-  std::fputs((text + "\n").c_str(), stderr);
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
 
+#include "app/command.hpp"
 #include "app/connection_in_use.hpp"
 #include "orders/admin/reconcile.hpp"
 #include "orders/brokers/fix/book.hpp"
@@ -18,10 +19,6 @@
 
 namespace todoke::app {
 namespace {
-
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
 
 // The broker as a command can ask it, with what it needs.
 struct AskableBroker {

@@ -13,6 +13,7 @@ constexpr std::size_t kControlMax = 3;
 constexpr std::size_t kBackgroundMax = 8;
 
 pg::PoolOptions room(pg::PoolOptions options, std::string name, std::size_t connections, Priority backends) {
+  options.connect.application_name = "todoke " + name + " pool";
   options.name = std::move(name);
   options.connections_max = connections;
   options.backends = backends;

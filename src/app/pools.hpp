@@ -8,10 +8,6 @@
 
 namespace todoke::app {
 
-// The fewest that can be shared out: the consumers of the log and their upkeep hold up to two for long, and
-// need one more to renew what they hold.
-inline constexpr std::size_t kPoolConnectionsMin = 6;
-
 struct PoolShares {
   std::size_t control = 1;
   std::size_t background = 3;
@@ -19,7 +15,8 @@ struct PoolShares {
   std::size_t reads = 1;
 };
 
-// `connections` is at least kPoolConnectionsMin, as database.pool_max is.
+// `connections` is at least 6, as database.pool_max is. The consumers of the log and their upkeep hold up to
+// two for long, and need one more to renew what they hold.
 PoolShares share_out(std::size_t connections);
 
 struct Pools {

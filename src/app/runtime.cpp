@@ -6,6 +6,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 
+#include "base/log.hpp"
+
 namespace todoke::app {
 
 Runtime::Runtime(std::size_t connection_loops) {
@@ -30,7 +32,7 @@ std::vector<Executor> Runtime::connections() {
 
 void Runtime::run_beside(asio::io_context& loop, Priority priority) {
   threads_.emplace_back([&loop, priority] {
-    set_priority(0, priority);
+    if (!set_priority(0, priority)) log::debug("runtime", "the priority of a loop was not changed");
     const auto guard = asio::make_work_guard(loop);
     loop.run();
   });

@@ -1,7 +1,10 @@
 // What the public does to a node leaves room for orders and for who looks after it.
+#include <algorithm>
 #include <memory>
+#include <sched.h>
 #include <sstream>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -109,9 +112,24 @@ TEST_F(Rooms, AnIndexIsRebuiltAndOrdersSettleWithTheSmallestPool) {
   EXPECT_THAT(settled(node.public_address(), "smallest-pool"), HasSubstr(R"("succeeded")"));
 }
 
-TEST_F(Rooms, BackendsThatReadForThePublicYieldTheProcessor) {
+int nice_of(pid_t pid) {
+  return getpriority(PRIO_PROCESS, static_cast<id_t>(pid));
+}
+
+int processors_of(pid_t pid) {
+  cpu_set_t processors;
+  return sched_getaffinity(pid, sizeof(processors), &processors) == 0 ? CPU_COUNT(&processors) : -1;
+}
+
+TEST_F(Rooms, BackendsThatReadForThePublicYieldToThoseOfConsumersAndTheseToOrders) {
   TodokeUp node(folder.path());
   node.wait_ready();
+  const auto backend_of = [&](const std::string& name) {
+    return std::stoi(node.sql(
+        fmt::format("SELECT pid FROM pg_stat_activity WHERE application_name = 'todoke {}' LIMIT 1", name)));
+  };
+  const auto orders = backend_of("orders intake");
+  const auto consumer = backend_of("background pool");
   const LockedTopics locked(folder.path(), node);
   const auto clients = ask_in_vain(node.public_address());
   std::string pids;
@@ -121,12 +139,14 @@ TEST_F(Rooms, BackendsThatReadForThePublicYieldTheProcessor) {
         "AND query LIKE '%event_topics%'");
     return !pids.empty();
   });
-  const auto nice_of = [](pid_t pid) { return getpriority(PRIO_PROCESS, static_cast<id_t>(pid)); };
   std::istringstream lines(pids);
-  for (std::string pid; std::getline(lines, pid);) EXPECT_GT(nice_of(std::stoi(pid)), 0);
-  const auto others =
-      node.sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'todoke orders intake'");
-  EXPECT_EQ(nice_of(std::stoi(others)), 0);
+  for (std::string pid; std::getline(lines, pid);) {
+    EXPECT_GT(nice_of(std::stoi(pid)), nice_of(consumer));
+    EXPECT_EQ(processors_of(std::stoi(pid)), std::max(1, processors_of(getpid()) - 1));
+  }
+  EXPECT_GT(nice_of(consumer), 0);
+  EXPECT_EQ(nice_of(orders), 0);
+  EXPECT_EQ(processors_of(orders), processors_of(getpid()));
 }
 
 }  // namespace

@@ -21,7 +21,13 @@ metrics::Family<metrics::Counter>& answers(metrics::Registry& registry) {
 }  // namespace
 
 FixWatch::FixWatch(std::shared_ptr<FixLink> link, const FixWatchParts& parts)
-    : link_(std::move(link)),
+    : PeriodicService(parts.executor,
+                      {.name = "fix watch",
+                       .failed = "the broker is asked later",
+                       .every = kLookEvery,
+                       .begins_at_once = true},
+                      parts.metrics),
+      link_(std::move(link)),
       adapter_(link_),
       clock_(parts.clock),
       pool_(parts.pool),
@@ -29,28 +35,17 @@ FixWatch::FixWatch(std::shared_ptr<FixLink> link, const FixWatchParts& parts)
       ask_every_(parts.ask_every),
       pace_(link_->options().questions_per_sec),
       lanes_(parts.executor, "fix watch", [this] { next_ = page_.size(); }),
-      stop_asked_(parts.executor),
       found_(answers(parts.metrics).with({"found"})),
       not_found_(answers(parts.metrics).with({"not_found"})),
       unknown_(answers(parts.metrics).with({"unknown"})) {}
 
-Task<void> FixWatch::run() {
-  while (!stop_asked_.is_set()) {
-    std::exception_ptr failure;
-    bool more = false;
-    try {
-      if (may_ask()) more = co_await look();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) log::warning("fix", "the broker is asked later", {{"error", describe(failure)}});
-    if (!more && !stop_asked_.is_set()) co_await stop_asked_.wait_for(kLookEvery);
-  }
+Task<void> FixWatch::round(RoundCause /*cause*/) {
+  while (may_ask() && co_await look()) continue;
 }
 
 bool FixWatch::may_ask() const {
   std::string why;
-  return !stop_asked_.is_set() && link_->is_open(why) && clock_.steady() >= silent_until_;
+  return !stop_asked() && link_->is_open(why) && clock_.steady() >= silent_until_;
 }
 
 // All that were asked about before the session was logged on or reset, and those whose time has come.
@@ -119,7 +114,7 @@ Task<void> FixWatch::ask(const Watched& watched) {
 Task<void> FixWatch::wait_for_turn() {
   const auto now = clock_.steady();
   const auto turn = pace_.take(now);
-  if (turn > now) co_await stop_asked_.wait_for(turn - now);
+  if (turn > now) co_await pause(turn - now);
 }
 
 }  // namespace todoke::orders

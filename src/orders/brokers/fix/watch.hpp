@@ -6,7 +6,7 @@
 //
 // Orders come first: few questions are under way at a time, no more leave in a second than the settings
 // allow, and the orders that were asked about longest ago have their turn first. A broker that does not
-// answer is left alone until the next round.
+// answer is left alone until the next round. Ends within the broker's time and a statement after stop().
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 #include "base/clock.hpp"
 #include "base/loops.hpp"
 #include "base/metrics.hpp"
-#include "base/service.hpp"
+#include "base/periodic.hpp"
 #include "orders/brokers/fix/adapter.hpp"
 #include "pg/pool.hpp"
 
@@ -53,7 +53,7 @@ class FixPace {
   SteadyTime next_{};
 };
 
-class FixWatch final : public Service {
+class FixWatch final : public PeriodicService {
  public:
   static constexpr std::size_t kUnderWayMax = 4;
   // Looked at with one statement. At 20 questions a second the last of them is asked a quarter of a minute
@@ -66,12 +66,7 @@ class FixWatch final : public Service {
 
   FixWatch(std::shared_ptr<FixLink> link, const FixWatchParts& parts);
 
-  [[nodiscard]] std::string_view name() const override { return "fix watch"; }
   [[nodiscard]] bool essential() const override { return false; }
-  Task<void> start() override { co_return; }
-  // Ends within the broker's time and a statement after stop().
-  Task<void> run() override;
-  void stop() override { stop_asked_.set(); }
 
  private:
   struct Watched {
@@ -80,6 +75,7 @@ class FixWatch final : public Service {
     std::string document;
   };
 
+  Task<void> round(RoundCause cause) override;
   // True: there may be more.
   Task<bool> look();
   // Counts all that it looks at as asked about, and forgets those that need no question any more.
@@ -103,7 +99,6 @@ class FixWatch final : public Service {
   std::size_t silent_ = 0;     // without an answer, in a row
   SteadyTime silent_until_{};  // a broker that does not answer is left alone until then
   Loops lanes_;                // of the page; when one dies the others end with the question that they have
-  Signal stop_asked_;
 
   metrics::Counter& found_;
   metrics::Counter& not_found_;
