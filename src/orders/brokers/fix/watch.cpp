@@ -40,7 +40,8 @@ FixWatch::FixWatch(std::shared_ptr<FixLink> link, const FixWatchParts& parts)
       unknown_(answers(parts.metrics).with({"unknown"})) {}
 
 Task<void> FixWatch::round(RoundCause /*cause*/) {
-  while (may_ask() && co_await look()) continue;
+  bool is_more = true;
+  while (is_more && may_ask()) is_more = co_await look();
 }
 
 bool FixWatch::may_ask() const {
