@@ -61,7 +61,7 @@ Arguments parse_arguments(const Command& command, const Schema& schema, std::vec
       const auto name = given[own].substr(2);
       if (name == "config") {
         arguments.config_file = given[own + 1];
-      } else if (schema.find(name) != nullptr) {
+      } else if (schema.accepts(name)) {
         arguments.keys.emplace_back(name, given[own + 1]);
       } else {
         break;
@@ -94,7 +94,7 @@ Arguments parse_arguments(const Command& command, const Schema& schema, std::vec
       arguments.options[std::string(name)] = "";
       continue;
     }
-    if (option == nullptr && name != "config" && schema.find(name) == nullptr) {
+    if (option == nullptr && name != "config" && !schema.accepts(name)) {
       throw UsageError(fmt::format("--{}: no such option or key", name));
     }
     std::string value;

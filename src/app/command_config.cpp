@@ -36,6 +36,8 @@ std::string visible(const std::optional<std::string>& value) {
 
 const KeySpec& spec_of(std::string_view key) {
   const auto* spec = schema().find(key);
+  if (const auto* removed = schema().find_removed(key))
+    throw UserError(fmt::format("{} is no longer a key: {}", key, removed->instead));
   if (spec == nullptr) throw UserError(fmt::format("{}: no such key; `todoke config` lists them all", key));
   return *spec;
 }
@@ -108,6 +110,7 @@ int show(const Arguments& arguments) {
   if (!only.empty()) spec_of(only);
   const auto own = load_config(arguments);
   const View view{with_live_values(own), running_instances(data_folder(own))};
+  for (const auto& removed : view.config.removed_settings()) note("todoke: " + removed.text);
   if (arguments.has("json")) {
     print(as_json(view, only));
     return 0;
@@ -127,6 +130,7 @@ int show(const Arguments& arguments) {
 
 // Refuses what can't be changed in the database, whoever asks.
 void refuse_unchangeable(const Config& config, const std::string& key) {
+  if (schema().find_removed(key) != nullptr) return;  // `unset` clears it
   const auto& spec = spec_of(key);
   auto trial = config;
   // The value is no matter here.
@@ -242,7 +246,7 @@ int run(const Arguments& arguments) {
   if (!words.empty() && words[0] == "history") {
     if (words.size() > 2) throw UsageError("config history: name one key or none");
     const auto key = words.size() == 2 ? std::optional(words[1]) : std::nullopt;
-    if (key) spec_of(*key);
+    if (key && !schema().accepts(*key)) spec_of(*key);
     with_running_database(load_config(arguments),
                           [&](pg::Connection& connection) { return history(connection, key); });
     return 0;

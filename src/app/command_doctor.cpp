@@ -201,6 +201,9 @@ Task<void> check_live_configuration(pg::Connection& connection, const Config& co
     report.fail("live keys", problem + ": `todoke config set` or `unset` mends it");
   }
   for (const auto& hidden : live.hidden()) report.warn("live keys", "no effect: " + hidden);
+  for (const auto& removed : live.config().removed_settings()) {
+    if (removed.layer == Layer::database) report.warn("live keys", removed.text + " (`todoke config unset`)");
+  }
 }
 
 Task<void> check_database(pg::Connection& connection, const Config& config, Report& report) {
@@ -335,6 +338,7 @@ int run(const Arguments& arguments) {
   } catch (const UserError& error) {
     report.fail("configuration", error.what());
   }
+  for (const auto& removed : used.removed_settings()) report.warn("configuration", removed.text);
   check_folder(report, folder);
   check_file_limit(report, used);
   if (database.embedded && config.get(embedded::kBinDir).empty()) check_programs(report, config, folder);

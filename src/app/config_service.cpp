@@ -96,6 +96,7 @@ void ConfigService::report() {
 
 void ConfigService::tell_hidden() {
   auto hidden = live_.hidden();
+  for (const auto& removed : live_.config().removed_settings()) hidden.push_back(removed.text);
   if (hidden == told_hidden_) return;
   for (const auto& line : hidden) {
     log::warning("configuration",

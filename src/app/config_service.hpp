@@ -23,7 +23,8 @@ class ConfigService final : public PeriodicService {
   Task<void> start() override;
   Task<void> run() override;
 
-  // Logs, once, which values a stronger layer hides. Also after the file was read again.
+  // Logs, once, which values have no effect: a stronger layer hides them, or their key was removed. Also
+  // after the file was read again.
   void tell_hidden();
 
  private:

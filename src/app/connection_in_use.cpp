@@ -53,19 +53,18 @@ Task<void> check_and_work(pg::Connection& connection, std::function<Task<void>(p
   co_await work(connection);
 }
 
-Task<void> connect_and_work(DatabaseInUse database, std::chrono::milliseconds limit,
-                            std::function<Task<void>(pg::Connection&)> work) {
+Task<void> connect_and_work(DatabaseInUse database, std::function<Task<void>(pg::Connection&)> work) {
   pg::ConnectOptions options;
   options.url = database.url;
-  const auto connection = co_await pg::Connection::connect(options, Deadline::after(limit));
+  const auto connection = co_await pg::Connection::connect(options, Deadline::after(pg::kConnectMax));
   co_await work(*connection);
   connection->detach();
 }
 
-Task<void> start_and_work(embedded::Postgres& server, DatabaseInUse database, std::chrono::milliseconds limit,
+Task<void> start_and_work(embedded::Postgres& server, DatabaseInUse database,
                           std::function<Task<void>(pg::Connection&)> work) {
   co_await server.start();
-  const auto done = co_await attempt(connect_and_work(std::move(database), limit, std::move(work)));
+  const auto done = co_await attempt(connect_and_work(std::move(database), std::move(work)));
   server.stop();
   co_await server.run();
   if (!done) std::rethrow_exception(done.error());
@@ -102,13 +101,12 @@ void with_database(const Config& config, std::function<Task<void>(pg::Connection
   Runtime runtime;
   auto database = database_in_use(config);
   if (as == As::owner && !database.owner_url.empty()) database.url = database.owner_url;
-  const auto limit = config.get(pg::kDatabaseConnectTimeout);
   if (!database.embedded || embedded_is_running(config)) {
-    runtime.run(connect_and_work(database, limit, std::move(work)));
+    runtime.run(connect_and_work(database, std::move(work)));
     return;
   }
   embedded::Postgres server(runtime.main(), embedded::options_from(config, data_folder(config)));
-  runtime.run(start_and_work(server, database, limit, std::move(work)));
+  runtime.run(start_and_work(server, database, std::move(work)));
 }
 
 void refuse_stopped(const Config& config, const DatabaseInUse& database) {

@@ -68,6 +68,9 @@ std::map<std::string, std::string> settings_notes(const Config& config) {
     const auto kind = config.setting(name).layer == Layer::flag ? kFlagNote : kEnvironmentNote;
     notes.emplace(fmt::format("{}{}", kind, name), value);
   }
+  for (const auto& removed : config.removed_settings()) {
+    if (removed.layer >= Layer::environment) notes.emplace(fmt::format("{}{}", kFlagNote, removed.key), "");
+  }
   return notes;
 }
 
@@ -78,7 +81,7 @@ Config config_of(const Instance& instance, const Schema& schema) {
   for (const auto& [name, value] : instance.notes) {
     for (const auto kind : {kFlagNote, kEnvironmentNote}) {
       // A node of another version may have keys that this binary does not know.
-      if (name.starts_with(kind) && schema.find(name.substr(kind.size())) != nullptr)
+      if (name.starts_with(kind) && schema.accepts(name.substr(kind.size())))
         config.set_flag(name.substr(kind.size()), value);
     }
   }

@@ -19,6 +19,17 @@ std::span<const KeySpec* const> keys::all() {
   return kKeys;
 }
 
+namespace {
+
+// Keys of former versions that configurations may still set: they have no effect, the log and `todoke doctor`
+// say so, and nothing is refused. A key that goes gets a line here.
+constexpr RemovedKey kRemovedKeys[] = {
+    {"database.connect_timeout", "it is 5s for everybody"},
+    {"database.embedded_start_timeout", "it is 60s for everybody"},
+};
+
+}  // namespace
+
 const Schema& schema() {
   static const Schema instance = [] {
     Schema s;
@@ -33,6 +44,7 @@ const Schema& schema() {
     s.add(orders::paper_config_keys());
     s.add(orders::http_config_keys());
     s.add(orders::fix_config_keys());
+    s.add_removed(kRemovedKeys);
     return s;
   }();
   return instance;

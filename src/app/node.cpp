@@ -93,14 +93,12 @@ pg::PoolOptions pool_options(const Config& config, const DatabaseInUse& database
   pg::PoolOptions options;
   options.connect.url = database.url;
   options.connections_max = static_cast<std::size_t>(config.get(pg::kDatabasePoolMax));
-  options.connect_max = config.get(pg::kDatabaseConnectTimeout);
   return options;
 }
 
-pg::ListenerOptions listener_options(const Config& config, const DatabaseInUse& database) {
+pg::ListenerOptions listener_options(const DatabaseInUse& database) {
   pg::ListenerOptions options;
   options.connect.url = database.url;
-  options.connect_max = config.get(pg::kDatabaseConnectTimeout);
   return options;
 }
 
@@ -144,8 +142,7 @@ class Node {
         folder_(data_folder(config)),
         tracer_(registry_),
         pools_(pool_options(config, database_), database_.embedded, clock_, registry_),
-        listener_(
-            std::make_shared<pg::Listener>(runtime_.main(), listener_options(config_, database_), registry_)),
+        listener_(std::make_shared<pg::Listener>(runtime_.main(), listener_options(database_), registry_)),
         supervisor_(runtime_.main(), clock_, board_, registry_),
         live_(config),
         signals_(runtime_.main(), SIGINT, SIGTERM, SIGHUP),

@@ -185,6 +185,18 @@ const KeySpec* Schema::find(std::string_view name) const {
   return found == keys_.end() ? nullptr : found->second;
 }
 
+void Schema::add_removed(std::span<const RemovedKey> keys) {
+  for (const auto& key : keys) {
+    if (find(key.name) != nullptr || !removed_.emplace(key.name, &key).second)
+      throw std::logic_error("removed key is a key, or was removed twice: " + std::string(key.name));
+  }
+}
+
+const RemovedKey* Schema::find_removed(std::string_view name) const {
+  const auto found = removed_.find(name);
+  return found == removed_.end() ? nullptr : found->second;
+}
+
 std::string_view service_of(std::string_view key) {
   return key.substr(0, key.find('.'));
 }
@@ -280,7 +292,7 @@ Config::Config(const Schema& schema) : schema_(&schema) {
   }
 }
 
-void Config::put(const KeySpec& spec, std::string_view text, Layer layer, const std::string& source) {
+void Config::set_value(const KeySpec& spec, std::string_view text, Layer layer, const std::string& source) {
   auto value = parse_value(spec, text);
   if (!value) {
     const auto got = spec.secret ? std::string("the value given") : fmt::format("'{}'", text);
@@ -291,7 +303,7 @@ void Config::put(const KeySpec& spec, std::string_view text, Layer layer, const 
   setting = Setting{std::move(*value), layer, source};
 }
 
-void Config::put_from_file(const KeySpec& spec, const std::string& path, Layer layer,
+void Config::set_from_file(const KeySpec& spec, const std::string& path, Layer layer,
                            const std::string& source) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kSecretFileBytesMax + 1, '\0');
@@ -302,7 +314,16 @@ void Config::put_from_file(const KeySpec& spec, const std::string& path, Layer l
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  put(spec, text, layer, fmt::format("{} ({})", source, path));
+  set_value(spec, text, layer, fmt::format("{} ({})", source, path));
+}
+
+bool Config::note_removed(std::string_view key, Layer layer, const std::string& source) {
+  const auto* removed = schema_->find_removed(key);
+  if (removed == nullptr) return false;
+  removed_settings_.push_back(
+      {removed->name, layer,
+       fmt::format("{}: {} is no longer a key and has no effect: {}", source, key, removed->instead)});
+  return true;
 }
 
 void Config::load_file(const std::string& path) {
@@ -325,6 +346,8 @@ void Config::load_environment(std::span<const std::string> environment) {
       if (spec->secret) names[name + "_FILE"] = {spec, true};
     }
   }
+  std::map<std::string, std::string_view, std::less<>> removed;
+  for (const auto& [key, _] : schema_->removed()) removed.emplace(environment_name(key), key);
   // The project's own name of a key is stronger than its second name, whatever the order of the variables.
   for (const bool own : {false, true}) {
     for (const auto& entry : environment) {
@@ -334,29 +357,34 @@ void Config::load_environment(std::span<const std::string> environment) {
       const auto value = std::string_view(entry).substr(equals + 1);
       const auto found = names.find(name);
       if (found == names.end()) {
-        if (own && name != "TODOKE_CONFIG" && !name.starts_with("TODOKE_TEST_")) {
+        const auto gone = removed.find(name);
+        if (gone != removed.end()) {
+          note_removed(gone->second, Layer::environment, name);
+        } else if (own && name != "TODOKE_CONFIG" && !name.starts_with("TODOKE_TEST_")) {
           throw UserError(fmt::format("{}: no such key; `todoke config` lists them all", name));
         }
         continue;
       }
       const auto& [spec, from_file] = found->second;
       if (from_file) {
-        put_from_file(*spec, std::string(value), Layer::environment, name);
+        set_from_file(*spec, std::string(value), Layer::environment, name);
       } else {
-        put(*spec, value, Layer::environment, name);
+        set_value(*spec, value, Layer::environment, name);
       }
     }
   }
 }
 
 void Config::set_flag(std::string_view key, std::string_view value) {
+  if (note_removed(key, Layer::flag, fmt::format("--{}", key))) return;
   const auto* spec = schema_->find(key);
   if (spec == nullptr)
     throw UserError(fmt::format("--{}: no such option or key; `todoke config` lists all keys", key));
-  put(*spec, value, Layer::flag, fmt::format("--{}", key));
+  set_value(*spec, value, Layer::flag, fmt::format("--{}", key));
 }
 
 Expected<void> Config::set_database(std::string_view key, std::string_view value, const std::string& source) {
+  if (note_removed(key, Layer::database, source)) return {};
   const auto* spec = schema_->find(key);
   if (spec == nullptr) return refuse(fmt::format("{}: no such key; `todoke config` lists them all", key));
   if (spec->secret) return refuse(fmt::format("{} is a secret, and secrets never go into the database", key));
@@ -367,7 +395,7 @@ Expected<void> Config::set_database(std::string_view key, std::string_view value
   if (const auto parsed = parse_value(*spec, value); !parsed) {
     return refuse(fmt::format("{} can't be '{}'; {}", key, value, parsed.error().message));
   }
-  put(*spec, value, Layer::database, source);
+  set_value(*spec, value, Layer::database, source);
   return {};
 }
 
@@ -378,10 +406,11 @@ Expected<void> Config::check() const {
   return {};
 }
 
-void Config::take_changeable(const Config& later) {
+void Config::adopt_changeable(const Config& later) {
   for (const auto& [name, spec] : schema_->keys()) {
     if (spec->live || spec->reread) settings_.at(name) = later.setting(name);
   }
+  removed_settings_ = later.removed_settings_;
 }
 
 const Config::Setting& Config::setting(std::string_view key) const {
@@ -417,7 +446,10 @@ std::string configuration_page(const Schema& schema) {
       "keys and the\n"
       "database: [operations.md](operations.md#live-configuration).\n\n"
       "Secrets can be read from a file: append `_FILE` to the variable, or `_file` to the key in the TOML "
-      "file.\n";
+      "file.\n\n"
+      "A key that is not on this page stops the start. A key that a former version had does not: its value "
+      "has no effect,\n"
+      "and the log, `todoke config` and `todoke doctor` name it and say what holds instead.\n";
   std::string section;
   for (const auto& [name, spec] : schema.keys()) {
     const auto head = std::string(name.substr(0, name.find('.')));

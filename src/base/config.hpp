@@ -9,8 +9,8 @@
 //
 // Each room declares its keys as typed constants (`inline constexpr`) and lists them, with a check of what
 // keys say together; `app` collects them in a Schema. Unknown keys, wrong types and values out of range are
-// refused with file, line, key and what is allowed. How a value changes while the node runs:
-// live_config.hpp.
+// refused with file, line, key and what is allowed. A key that a former version had is not: its value has no
+// effect, and Config::removed_settings() says so. How a value changes while the node runs: live_config.hpp.
 #pragma once
 
 #include <chrono>
@@ -70,6 +70,12 @@ using ConfigValue =
 
 enum class Layer { fallback, file, database, environment, flag };
 
+// A key that a former version had. Configurations may still set it.
+struct RemovedKey {
+  std::string_view name;
+  std::string_view instead;  // what holds now: "it is 20s for everybody", "use server.listen"
+};
+
 class Config;
 
 // The keys of all rooms, and their checks.
@@ -79,12 +85,19 @@ class Schema {
   using Check = Expected<void> (*)(const Config&);
 
   void add(std::span<const KeySpec* const> keys, Check check = nullptr);
+  // After all keys: none of them may be in the list.
+  void add_removed(std::span<const RemovedKey> keys);
   [[nodiscard]] const KeySpec* find(std::string_view name) const;
+  [[nodiscard]] const RemovedKey* find_removed(std::string_view name) const;
+  // Whether a configuration may name it: a key, or one that was removed.
+  [[nodiscard]] bool accepts(std::string_view name) const { return find(name) || find_removed(name); }
   [[nodiscard]] const std::map<std::string_view, const KeySpec*>& keys() const { return keys_; }
+  [[nodiscard]] const std::map<std::string_view, const RemovedKey*>& removed() const { return removed_; }
   [[nodiscard]] const std::vector<Check>& checks() const { return checks_; }
 
  private:
   std::map<std::string_view, const KeySpec*> keys_;
+  std::map<std::string_view, const RemovedKey*> removed_;
   std::vector<Check> checks_;
 };
 
@@ -109,6 +122,14 @@ class Config {
     std::string source;  // "default", "todoke.toml:12", "TODOKE_SERVER_LISTEN", "--server.listen"
   };
 
+  struct RemovedSetting {
+    std::string_view key;
+    Layer layer = Layer::file;
+    std::string text;  // "todoke.toml:12: relay.colour is no longer a key and has no effect: …"
+
+    friend bool operator==(const RemovedSetting&, const RemovedSetting&) = default;
+  };
+
   // Every key at its default.
   explicit Config(const Schema& schema);
 
@@ -119,13 +140,13 @@ class Config {
   void load_environment(std::span<const std::string> environment);
   void set_flag(std::string_view key, std::string_view value);
   // Refuses an unknown key, one that is not live or a secret, and a bad value: the row may be somebody's work
-  // by hand.
+  // by hand. Accepts a removed key, without effect.
   Expected<void> set_database(std::string_view key, std::string_view value, const std::string& source);
 
   // The checks of all rooms: what a start would refuse.
   [[nodiscard]] Expected<void> check() const;
-  // Takes over from `later` the keys that may change while the node runs.
-  void take_changeable(const Config& later);
+  // Adopts from `later` the keys that may change while the node runs.
+  void adopt_changeable(const Config& later);
 
   template <class T>
   [[nodiscard]] const T& get(const Key<T>& key) const {
@@ -141,16 +162,21 @@ class Config {
   [[nodiscard]] const std::string& file() const { return file_; }
   // As text; a secret that is set shows as ********.
   [[nodiscard]] std::string shown(std::string_view key) const;
+  // Removed keys that a layer still sets, in the order of loading.
+  [[nodiscard]] const std::vector<RemovedSetting>& removed_settings() const { return removed_settings_; }
   [[nodiscard]] const Schema& schema() const { return *schema_; }
   // Keys whose values are others in `later`, which has the same schema.
   [[nodiscard]] std::vector<const KeySpec*> changed_in(const Config& later) const;
 
  private:
-  void put(const KeySpec& spec, std::string_view text, Layer layer, const std::string& source);
-  void put_from_file(const KeySpec& spec, const std::string& path, Layer layer, const std::string& source);
+  void set_value(const KeySpec& spec, std::string_view text, Layer layer, const std::string& source);
+  void set_from_file(const KeySpec& spec, const std::string& path, Layer layer, const std::string& source);
+  // Whether the key was removed; notes that it is still set.
+  bool note_removed(std::string_view key, Layer layer, const std::string& source);
 
   const Schema* schema_;
   std::map<std::string_view, Setting> settings_;
+  std::vector<RemovedSetting> removed_settings_;
   std::string file_;
 };
 

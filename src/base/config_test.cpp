@@ -42,8 +42,10 @@ const Schema& schema() {
   static const Schema instance = [] {
     static constexpr const KeySpec* kKeys[] = {&kListen.spec, &kCount.spec, &kWait.spec, &kBytes.spec,
                                                &kFlag.spec,   &kRates.spec, &kUrl.spec,  &kList.spec};
+    static constexpr RemovedKey kRemoved[] = {{"server.colour", "it is red for everybody"}};
     Schema s;
     s.add(kKeys);
+    s.add_removed(kRemoved);
     return s;
   }();
   return instance;
@@ -175,6 +177,33 @@ TEST(Config, OnlySecretsHaveAFileForm) {
   Config config(schema());
   EXPECT_THAT(refusal_of([&] { config.load_toml("server.listen_file = 'x'", "t.toml"); }),
               HasSubstr("no such key"));
+}
+
+TEST(Config, ARemovedKeyIsPassedOverInEveryLayerAndToldWithItsSource) {
+  Config config(schema());
+  config.load_toml("[server]\ncount = 6\ncolour = ['any', 'type']\n", "t.toml");
+  config.load_environment(std::vector<std::string>{"TODOKE_SERVER_COLOUR=blue"});
+  config.set_flag("server.colour", "green");
+  EXPECT_TRUE(config.set_database("server.colour", "grey", "database (server, version 1)"));
+  std::vector<std::pair<Layer, std::string>> told;
+  for (const auto& removed : config.removed_settings()) told.emplace_back(removed.layer, removed.text);
+  const std::string rest = "server.colour is no longer a key and has no effect: it is red for everybody";
+  EXPECT_THAT(told,
+              testing::ElementsAre(testing::Pair(Layer::file, "t.toml:3: " + rest),
+                                   testing::Pair(Layer::environment, "TODOKE_SERVER_COLOUR: " + rest),
+                                   testing::Pair(Layer::flag, "--server.colour: " + rest),
+                                   testing::Pair(Layer::database, "database (server, version 1): " + rest)));
+  EXPECT_EQ(config.get(kCount), 6) << "its neighbours are in force";
+  EXPECT_TRUE(schema().accepts("server.colour"));
+  EXPECT_EQ(schema().find("server.colour"), nullptr);
+}
+
+TEST(Config, AKeyCanNotBeRemovedAndThereAtOnce) {
+  static constexpr const KeySpec* kKeys[] = {&kCount.spec};
+  static constexpr RemovedKey kRemoved[] = {{"server.count", "it is 5"}};
+  Schema s;
+  s.add(kKeys);
+  EXPECT_THROW(s.add_removed(kRemoved), std::logic_error);
 }
 
 TEST(Config, ThePageTellsEveryKey) {

@@ -73,9 +73,10 @@ void Config::load_toml(std::string_view text, const std::string& name) {
           throw UserError(
               fmt::format("{}: {} has the wrong type; allowed: {}", source, path, allowed_values(*spec)));
         }
-        put(*spec, *value, Layer::file, source);
+        set_value(*spec, *value, Layer::file, source);
         continue;
       }
+      if (note_removed(path, Layer::file, source)) continue;
       constexpr std::string_view kFileSuffix = "_file";
       const auto* secret = path.ends_with(kFileSuffix)
                                ? schema_->find(path.substr(0, path.size() - kFileSuffix.size()))
@@ -85,7 +86,7 @@ void Config::load_toml(std::string_view text, const std::string& name) {
       }
       auto secret_path = std::filesystem::path(node.as_string()->get());
       if (secret_path.is_relative()) secret_path = std::filesystem::path(name).parent_path() / secret_path;
-      put_from_file(*secret, secret_path.string(), Layer::file, source);
+      set_from_file(*secret, secret_path.string(), Layer::file, source);
     }
   };
   visit(visit, root, "");

@@ -20,7 +20,7 @@ LiveConfig::LiveConfig(Config base) : base_(std::move(base)), config_(base_) {}
 
 Expected<void> LiveConfig::set_base(const Config& later) {
   auto before = base_;
-  base_.take_changeable(later);
+  base_.adopt_changeable(later);
   auto next = layered(rows_);
   if (auto checked = next.check(); !checked) {
     base_ = std::move(before);
@@ -99,6 +99,7 @@ std::vector<std::string> LiveConfig::hidden() const {
   std::vector<std::string> lines;
   for (const auto& [service, row] : rows_) {
     for (const auto& [key, value] : row.values) {
+      if (base_.schema().find_removed(key) != nullptr) continue;
       const auto& below = base_.setting(key);
       const auto& spec = *base_.schema().find(key);
       const auto said = parse_value(spec, value);

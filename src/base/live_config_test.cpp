@@ -32,6 +32,8 @@ const Schema& live_schema() {
                                                &kThreads.spec, &kLease.spec, &kSecret.spec};
     Schema s;
     s.add(kKeys, check);
+    static constexpr RemovedKey kRemoved[] = {{"relay.colour", "it is red for everybody"}};
+    s.add_removed(kRemoved);
     return s;
   }();
   return instance;
@@ -130,6 +132,26 @@ TEST(LiveConfig, AFileReadAgainChangesWhatMayChangeAndNothingElse) {
   EXPECT_EQ(refused.error().message, "relay.low is over limits.high");
   EXPECT_EQ(live.config().get(kName), "b");
   EXPECT_EQ(calls, 1);
+}
+
+TEST(LiveConfig, ARemovedKeyInARowIsNoProblemAndHidesNothing) {
+  LiveConfig live{Config(live_schema())};
+  live.set_rows({relay(4, {{"relay.colour", "blue"}, {"relay.name", "a"}})});
+  EXPECT_EQ(live.config().get(kName), "a");
+  EXPECT_THAT(live.problems(), IsEmpty());
+  EXPECT_THAT(live.hidden(), IsEmpty());
+  ASSERT_EQ(live.config().removed_settings().size(), 1U);
+  EXPECT_THAT(live.config().removed_settings()[0].text,
+              HasSubstr("database (relay, version 4): relay.colour is no longer a key"));
+  live.set_rows({relay(5, {{"relay.name", "a"}})});
+  EXPECT_THAT(live.config().removed_settings(), IsEmpty());
+}
+
+TEST(LiveConfig, AFileReadAgainTellsWhichRemovedKeysItStillSets) {
+  LiveConfig live(file("relay.colour = 'blue'\n"));
+  EXPECT_EQ(live.config().removed_settings().size(), 1U);
+  ASSERT_TRUE(live.set_base(file("relay.name = 'a'\n")));
+  EXPECT_THAT(live.config().removed_settings(), IsEmpty());
 }
 
 TEST(LiveConfig, ThousandsOfWrongKeysAreToldByTheFirstOfThem) {

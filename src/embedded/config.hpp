@@ -1,7 +1,6 @@
 // What the embedded Postgres can be told.
 #pragma once
 
-#include <chrono>
 #include <span>
 #include <string>
 
@@ -14,8 +13,8 @@ inline constexpr Key<std::string> kUser{{
     .type = KeyType::text,
     .fallback = "postgres",
     .meaning = "The user that the embedded Postgres runs as when todoke is started as root (Postgres refuses "
-               "to run as "
-               "root). Started as any other user, todoke runs it as that user and this key has no effect.",
+               "to run as root). "
+               "Started as any other user, todoke runs it as that user and this key has no effect.",
 }};
 
 inline constexpr Key<std::string> kBinDir{{
@@ -25,18 +24,6 @@ inline constexpr Key<std::string> kBinDir{{
     .meaning =
         "The folder with the programs of Postgres (initdb, postgres). Empty: the fitting version under "
         "/usr/lib/postgresql.",
-}};
-
-inline constexpr Key<std::chrono::milliseconds> kStartTimeout{{
-    .name = "database.embedded_start_timeout",
-    .type = KeyType::duration,
-    .fallback = "60s",
-    .meaning =
-        "How long the embedded Postgres may be silent while it starts before it is stopped and tried again. "
-        "Crash recovery reports every few seconds, so a long one is not cut off.",
-    .unit = "s",
-    .min = 1'000,
-    .max = 3'600'000,
 }};
 
 inline constexpr Key<std::string> kLogListen{{
@@ -80,7 +67,6 @@ struct Options {
   std::string data_dir;
   std::string user{kUser.spec.fallback};
   std::string bin_dir;
-  std::chrono::milliseconds start_timeout{60'000};
   std::string listen{};
   std::string tls_cert{};
   std::string tls_key{};

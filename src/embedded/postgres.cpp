@@ -40,6 +40,9 @@ constexpr milliseconds kLeftoverKillMax(5'000);
 // initdb takes about a second; a slow disk under load needs more, as it ends with a sync of everything.
 constexpr milliseconds kInitdbMax(180'000);
 constexpr milliseconds kVersionMax(10'000);
+// How long a server that starts may be silent. Crash recovery reports every few seconds, so that even a long
+// one is not cut off.
+constexpr std::chrono::seconds kSilenceMax(60);
 // Making a database takes some hundred milliseconds; the limit is for a machine that is about to fall over.
 constexpr milliseconds kDatabaseMax(60'000);
 constexpr milliseconds kToolInterruptMax(2'000);
@@ -285,9 +288,9 @@ Task<void> Postgres::wait_until_ready() {
       throw std::runtime_error(
           fmt::format("Postgres ended while it started, {}{}", process_->how_it_ended(), life_->why()));
     }
-    if (std::chrono::steady_clock::now() - life_->last_line.load() > config_.start_timeout) {
-      throw std::runtime_error(fmt::format("Postgres was silent for {} s and is not ready{}",
-                                           config_.start_timeout.count() / 1000, life_->why()));
+    if (std::chrono::steady_clock::now() - life_->last_line.load() > kSilenceMax) {
+      throw std::runtime_error(
+          fmt::format("Postgres was silent for {} s and is not ready{}", kSilenceMax.count(), life_->why()));
     }
     co_await changed_.wait_for(kPoll);
     changed_.reset();

@@ -1,7 +1,6 @@
 // The configuration keys of this room.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -40,16 +39,6 @@ inline constexpr Key<std::int64_t> kDatabasePoolMax{{
                "Reads for the public, orders, background work and control have shares of their own.",
     .min = 6,    // the least shares
     .max = 150,  // the embedded server takes 200 in all
-}};
-
-inline constexpr Key<std::chrono::milliseconds> kDatabaseConnectTimeout{{
-    .name = "database.connect_timeout",
-    .type = KeyType::duration,
-    .fallback = "5s",
-    .meaning = "How long one attempt to connect to the database may take, name lookup and login included.",
-    .unit = "ms",
-    .min = 100,
-    .max = 600'000,
 }};
 
 std::span<const KeySpec* const> config_keys();

@@ -8,6 +8,7 @@
 // whole: COPY out (copy.hpp) is for what is large.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -22,6 +23,10 @@
 #include "pg/statement.hpp"
 
 namespace todoke::pg {
+
+// How long one try to connect may take, name lookup and login included. A server that is there answers in
+// milliseconds, over the Internet too; after five seconds another try serves better than waiting.
+inline constexpr std::chrono::seconds kConnectMax(5);
 
 struct ConnectOptions {
   // A connection string or URI, as libpq takes it; several hosts and target_session_attrs work.

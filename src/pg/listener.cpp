@@ -143,7 +143,7 @@ Task<void> Listener::connect() {
   connected_.set(0);
   connection_.reset();
   auto options = options_.connect;
-  auto made = co_await Connection::connect(std::move(options), Deadline::after(options_.connect_max));
+  auto made = co_await Connection::connect(std::move(options), Deadline::after(kConnectMax));
   connection_ = std::move(made);
   book_->listening.clear();
   for (const auto& entry : book_->snapshot()) entry->greeted = false;

@@ -27,7 +27,6 @@ struct Wake {
 
 struct ListenerOptions {
   ConnectOptions connect;
-  std::chrono::milliseconds connect_max{5'000};
   std::chrono::milliseconds ping_every{15'000};
   std::chrono::milliseconds ping_max{5'000};
 };

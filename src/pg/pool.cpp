@@ -82,7 +82,7 @@ struct PoolInside {
       }
       auto options = core->options.connect;
       options.query_seconds = &core->metrics.query_seconds;
-      const auto limit = std::min<std::chrono::nanoseconds>(left, core->options.connect_max);
+      const auto limit = std::min<std::chrono::nanoseconds>(left, kConnectMax);
       try {
         auto connection = co_await Connection::connect(std::move(options), Deadline::after(limit));
         core->note_connected();

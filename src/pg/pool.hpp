@@ -30,7 +30,6 @@ struct PoolOptions {
   // A caller that finds this many before it would hardly be served in time: it is told at once.
   std::size_t waiters_max = 1000;
   std::chrono::milliseconds wait_max{5'000};
-  std::chrono::milliseconds connect_max{5'000};
   std::chrono::milliseconds idle_max{300'000};
   // Backends grow with what they have cached, and a new primary is found only by connecting anew.
   std::chrono::milliseconds lifetime_max{3'600'000};

@@ -131,6 +131,31 @@ TEST_F(LiveConfiguration, WhatCanNotBeChangedIsRefusedInOneLine) {
   EXPECT_EQ(node.sql("SELECT count(*) FROM cn_admin.service_config_history"), "0");
 }
 
+TEST_F(LiveConfiguration, ARemovedKeyThatIsStillSetIsToldAndPassedOver) {
+  const auto file = write_file("[database]\nconnect_timeout = '1s'\n");
+  const std::string in_file = file + ":2: database.connect_timeout is no longer a key and has no effect";
+  const std::string by_flag = "--database.embedded_start_timeout: database.embedded_start_timeout is no";
+  const auto shown = config({"relay.name", "--config", file}, {"TODOKE_DATABASE_CONNECT_TIMEOUT=2s"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.err, HasSubstr(in_file));
+  EXPECT_THAT(shown.err, HasSubstr("TODOKE_DATABASE_CONNECT_TIMEOUT: database.connect_timeout is no longer"));
+  EXPECT_THAT(config({"database.connect_timeout"}).err,
+              HasSubstr("database.connect_timeout is no longer a key"));
+
+  TodokeUp node(folder.path(), {"--config", file, "--database.embedded_start_timeout", "9s"});
+  node.wait_ready();
+  node.process().wait_for_output(in_file);
+  node.process().wait_for_output(by_flag);
+  const auto said = doctor().out;
+  EXPECT_THAT(said, HasSubstr("warn  configuration  " + in_file));
+  EXPECT_THAT(said, HasSubstr("warn  configuration  " + by_flag));
+
+  node.sql(
+      "UPDATE cn_admin.service_configs SET config = config || '{\"log.colour\": \"red\"}'"
+      " WHERE service = 'log'");
+  wait_for_health(node, "log.colour: no such key");
+}
+
 TEST_F(LiveConfiguration, TheFirstStartSeedsItFromTheFileAndLaterEditsOfTheFileAreTold) {
   const auto file = write_file("[relay]\nname = 'seed'\n");
   {
