@@ -1,14 +1,14 @@
 # todoke_room(ROOM [ROOMS room...] [LIBS library...])
 #
-# Makes a library of the .cpp files in the current folder, src/ROOM (files that end in _test.cpp are left out). ROOM may be a
-# room inside a room, such as orders/core: its library is todoke_orders_core. A room may include its own headers and those of
-# ROOMS, each named by its whole path, and nothing else: a check that runs before the library is compiled stops the build at any
-# other include of a room.
+# Makes a library of the .cpp files in the current folder, src/ROOM; main.cpp and files that end in _test.cpp are left out. ROOM
+# may be a room inside a room, such as orders/core: its library is todoke_orders_core. A room may include its own headers and
+# those of ROOMS, each named by its whole path, and nothing else: a check that runs before the library is compiled stops the
+# build at any other include of a room.
 function(todoke_room room)
   cmake_parse_arguments(arg "" "" "ROOMS;LIBS" ${ARGN})
   todoke_room_target(${room} target)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
   file(GLOB checked CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/*.hpp)
 
   add_library(${target} STATIC ${sources})

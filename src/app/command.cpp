@@ -1,23 +1,25 @@
 #include "app/command.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <pwd.h>
 #include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "app/keys.hpp"
-#include "base/log.hpp"
 
 namespace todoke::app {
 namespace {
 
-std::map<std::string_view, Command>& registry() {
-  static std::map<std::string_view, Command> instance;
-  return instance;
+constexpr std::chrono::seconds kAnswerMax(30);
+
+bool asks_for_help(std::string_view word) {
+  return word == "-h" || word == "--help";
 }
 
 const Option* find_option(const Command& command, std::string_view name) {
@@ -34,89 +36,109 @@ const Option* find_switch(const Command& command, std::string_view word) {
   return found == command.options.end() ? nullptr : &*found;
 }
 
+// --config and keys of the schema; false for another name.
+bool store_setting(Arguments& arguments, const Schema& schema, std::string_view name, std::string value) {
+  if (name == "config") {
+    arguments.config_file = std::move(value);
+  } else if (schema.accepts(name)) {
+    arguments.keys.emplace_back(name, std::move(value));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Our own settings stand before the arguments of the other program, which has no options of these names.
+Arguments parse_passed_on(const Schema& schema, const std::vector<std::string>& given) {
+  Arguments arguments;
+  arguments.help = given.size() == 1 && asks_for_help(given[0]);
+  std::size_t own = 0;
+  while (own + 1 < given.size() && given[own].starts_with("--") &&
+         store_setting(arguments, schema, given[own].substr(2), given[own + 1])) {
+    own += 2;
+  }
+  arguments.words.assign(given.begin() + static_cast<std::ptrdiff_t>(own), given.end());
+  return arguments;
+}
+
+// `given[at]` is --name, --name=value or --name value; returns the index of the last word that it used.
+std::size_t parse_option(const Command& command, const Schema& schema, const std::vector<std::string>& given,
+                         std::size_t at, Arguments& arguments) {
+  const auto word = std::string_view(given[at]).substr(2);
+  const auto equals = word.find('=');
+  const std::string name(word.substr(0, equals));
+  const auto* option = find_option(command, name);
+  if (option == nullptr && name != "config" && !schema.accepts(name)) {
+    throw UsageError(fmt::format("--{}: no such option or key", name));
+  }
+  std::string value;
+  if (option != nullptr && option->value.empty()) {
+    if (equals != std::string_view::npos) throw UsageError(fmt::format("--{} takes no value", name));
+  } else if (equals != std::string_view::npos) {
+    value = word.substr(equals + 1);
+  } else if (at + 1 < given.size()) {
+    value = given[++at];
+  } else {
+    throw UsageError(fmt::format("--{} needs a value", name));
+  }
+  if (option != nullptr) {
+    arguments.options[name] = std::move(value);
+  } else {
+    store_setting(arguments, schema, name, std::move(value));
+  }
+  return at;
+}
+
 std::vector<std::string> environment() {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   return entries;
 }
 
+std::string option_line(std::string_view option, std::string_view help) {
+  return fmt::format("  {:<22} {}\n", option, help);
+}
+
 }  // namespace
 
-Registration::Registration(Command command) {
-  const auto name = command.name;
-  registry().emplace(name, std::move(command));
+std::optional<std::string> Arguments::option(std::string_view name) const {
+  const auto found = options.find(name);
+  return found == options.end() ? std::nullopt : std::optional(found->second);
 }
 
-const std::map<std::string_view, Command>& commands() {
-  return registry();
-}
-
-Arguments parse_arguments(const Command& command, const Schema& schema, std::vector<std::string> given) {
+Arguments parse_arguments(const Command& command, const Schema& schema,
+                          const std::vector<std::string>& given) {
+  if (command.passes_arguments_on) return parse_passed_on(schema, given);
   Arguments arguments;
-  if (command.passes_arguments_on) {
-    arguments.help = given.size() == 1 && (given[0] == "--help" || given[0] == "-h");
-    // Our own options stand before those of the other program, which has none of these names.
-    std::size_t own = 0;
-    while (own + 1 < given.size() && given[own].starts_with("--")) {
-      const auto name = given[own].substr(2);
-      if (name == "config") {
-        arguments.config_file = given[own + 1];
-      } else if (schema.accepts(name)) {
-        arguments.keys.emplace_back(name, given[own + 1]);
-      } else {
-        break;
-      }
-      own += 2;
-    }
-    arguments.words.assign(given.begin() + static_cast<std::ptrdiff_t>(own), given.end());
-    return arguments;
-  }
   for (std::size_t i = 0; i < given.size(); ++i) {
-    std::string_view word = given[i];
-    if (word == "-h" || word == "--help") {
+    if (asks_for_help(given[i])) {
       arguments.help = true;
-      continue;
-    }
-    if (const auto* option = find_switch(command, word); option != nullptr) {
+    } else if (const auto* option = find_switch(command, given[i]); option != nullptr) {
       arguments.options[std::string(option->name)] = "";
-      continue;
-    }
-    if (!word.starts_with("--")) {
-      arguments.words.emplace_back(word);
-      continue;
-    }
-    word.remove_prefix(2);
-    const auto equals = word.find('=');
-    const auto name = word.substr(0, equals);
-    const auto* option = find_option(command, name);
-    if (option != nullptr && option->value.empty()) {
-      if (equals != std::string_view::npos) throw UsageError(fmt::format("--{} takes no value", name));
-      arguments.options[std::string(name)] = "";
-      continue;
-    }
-    if (option == nullptr && name != "config" && !schema.accepts(name)) {
-      throw UsageError(fmt::format("--{}: no such option or key", name));
-    }
-    std::string value;
-    if (equals != std::string_view::npos) {
-      value = word.substr(equals + 1);
-    } else if (i + 1 < given.size()) {
-      value = given[++i];
+    } else if (given[i].starts_with("--")) {
+      i = parse_option(command, schema, given, i, arguments);
     } else {
-      throw UsageError(fmt::format("--{} needs a value", name));
-    }
-    if (option != nullptr) {
-      arguments.options[std::string(name)] = std::move(value);
-    } else if (name == "config") {
-      arguments.config_file = std::move(value);
-    } else {
-      arguments.keys.emplace_back(std::string(name), std::move(value));
+      arguments.words.push_back(given[i]);
     }
   }
   if (!arguments.help && arguments.words.size() > command.words_max) {
     throw UsageError(fmt::format("'{}' is one word too many", arguments.words[command.words_max]));
   }
   return arguments;
+}
+
+std::string help_text(const Command& command) {
+  auto text = fmt::format("{}\n\nUsage: todoke {} {}\n", command.summary, command.name, command.synopsis);
+  if (!command.details.empty()) text += fmt::format("\n{}\n", command.details);
+  if (command.passes_arguments_on) return text;
+  text += "\nOptions:\n";
+  for (const auto& option : command.options) {
+    const auto letter = option.letter == '\0' ? std::string() : fmt::format("-{}, ", option.letter);
+    text += option_line(fmt::format("{}--{} {}", letter, option.name, option.value), option.help);
+  }
+  text += option_line("--config FILE", "read this TOML file instead of ./todoke.toml");
+  text += option_line("--KEY VALUE", "set a configuration key; `todoke config` lists them");
+  return text + option_line("--help", "this text");
 }
 
 Config load_config(const Arguments& arguments) {
@@ -134,11 +156,16 @@ Config load_config(const Arguments& arguments) {
   return config;
 }
 
-void configure_logs(const Config& config) {
-  const auto& format = config.get(keys::kLogFormat);
-  const bool human = format == "human" || (format == "auto" && isatty(STDERR_FILENO) == 1);
-  log::configure(log::level_from(config.get(keys::kLogLevel)),
-                 human ? log::Format::human : log::Format::json);
+Deadline answer_deadline() {
+  return Deadline::after(kAnswerMax);
+}
+
+std::string operator_name() {
+  std::array<char, 4'096> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found);
+  return fmt::format("operator:{}", found != nullptr ? std::string(entry.pw_name) : std::to_string(getuid()));
 }
 
 void print(const std::string& text) {
@@ -148,33 +175,6 @@ void print(const std::string& text) {
 
 void note(const std::string& text) {
   std::fputs((text + "\n").c_str(), stderr);
-}
-
-std::string help_text() {
-  std::string text =
-      "todoke: what it accepts, it delivers, once per key, in order, and can prove it.\n\nUsage: todoke "
-      "COMMAND [OPTION…]\n\nCommands:\n";
-  for (const auto& [name, command] : commands()) text += fmt::format("  {:<10} {}\n", name, command.summary);
-  text +=
-      "\nEvery configuration key is an option too: --server.listen 127.0.0.1:8080.\n"
-      "`todoke COMMAND --help` tells more; `todoke config` explains every key.\n";
-  return text;
-}
-
-std::string help_text(const Command& command) {
-  auto text = fmt::format("{}\n\nUsage: todoke {} {}\n", command.summary, command.name, command.synopsis);
-  if (!command.details.empty()) text += fmt::format("\n{}\n", command.details);
-  if (command.passes_arguments_on) return text;
-  text += "\nOptions:\n";
-  for (const auto& option : command.options) {
-    const auto letter = option.letter == '\0' ? std::string() : fmt::format("-{}, ", option.letter);
-    text += fmt::format("  {:<22} {}\n", fmt::format("{}--{} {}", letter, option.name, option.value),
-                        option.help);
-  }
-  text += fmt::format("  {:<22} {}\n", "--config FILE", "read this TOML file instead of ./todoke.toml");
-  text += fmt::format("  {:<22} {}\n", "--KEY VALUE", "set a configuration key; `todoke config` lists them");
-  text += fmt::format("  {:<22} {}\n", "--help", "this text");
-  return text;
 }
 
 }  // namespace todoke::app

@@ -1,5 +1,5 @@
-// A subcommand of `todoke`. Adding one is adding a file that makes a `Registration`; help and dispatch
-// follow.
+// What a subcommand of `todoke` is, how its command line is read, and what commands have in common.
+// app/commands.hpp lists them all.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/config.hpp"
 
 namespace todoke::app {
@@ -29,6 +30,8 @@ struct Arguments {
   bool help = false;
 
   [[nodiscard]] bool has(std::string_view option) const { return options.contains(option); }
+  // The value of an option that was given.
+  [[nodiscard]] std::optional<std::string> option(std::string_view name) const;
 };
 
 struct Command {
@@ -44,37 +47,29 @@ struct Command {
   std::function<int(const Arguments&)> run;
 };
 
-class Registration {
- public:
-  explicit Registration(Command command);
-};
-
-// By name.
-const std::map<std::string_view, Command>& commands();
-
 // Wrong use of the command line: shown with a pointer to --help, exit code 2.
 class UsageError : public UserError {
  public:
   using UserError::UserError;
 };
 
-Arguments parse_arguments(const Command& command, const Schema& schema, std::vector<std::string> given);
-
-// The keys of all rooms.
-const Schema& schema();
+// Throws UsageError for what neither the command nor the schema knows.
+Arguments parse_arguments(const Command& command, const Schema& schema,
+                          const std::vector<std::string>& given);
+std::string help_text(const Command& command);
 
 // Defaults, file, environment and flags, in that order. The file is --config, else TODOKE_CONFIG, else
 // todoke.toml in the current folder where there is one.
 Config load_config(const Arguments& arguments);
 
-// Level and format of the logs, for commands that write any.
-void configure_logs(const Config& config);
+// How long a command waits for an answer of the database.
+Deadline answer_deadline();
+
+// Who made a change, for the audit: the user of the operating system, as operator:<name>.
+std::string operator_name();
 
 // For the person at the terminal: the answer to stdout as it is and at once, a remark as a line to stderr.
 void print(const std::string& text);
 void note(const std::string& text);
-
-std::string help_text();
-std::string help_text(const Command& command);
 
 }  // namespace todoke::app

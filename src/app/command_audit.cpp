@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "app/command.hpp"
+#include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "outbox/audit.hpp"
 
@@ -45,7 +45,7 @@ void print_consumer(const outbox::ConsumerAudit& consumer) {
   }
 }
 
-Task<void> run_audit(pg::Connection& connection, bool& clean) {
+Task<void> audit_log(pg::Connection& connection, bool& clean) {
   const bool shows_progress = isatty(STDERR_FILENO) == 1;
   const std::function<void(const std::string&)> progress = [shows_progress](const std::string& text) {
     if (shows_progress) std::fputs(fmt::format("\r{:<60}\r", text).c_str(), stderr);
@@ -57,22 +57,26 @@ Task<void> run_audit(pg::Connection& connection, bool& clean) {
   print(clean ? "all is well\n" : "something differs: see above\n");
 }
 
-int run(const Arguments& arguments) {
+int run_audit(const Arguments& arguments) {
   bool clean = false;
   with_running_database(load_config(arguments),
-                        [&](pg::Connection& connection) { return run_audit(connection, clean); });
+                        [&](pg::Connection& connection) { return audit_log(connection, clean); });
   return clean ? 0 : 1;
 }
 
-const Registration kRegistered(Command{
-    .name = "audit",
-    .summary = "recount the log: against the events, and against what consumers recorded",
-    .synopsis = "",
-    .details = "Reads the whole log and says which event, row or range of seqs differs; exit code 1 when "
-               "anything does. "
-               "It can run beside a node.",
-    .run = run,
-});
-
 }  // namespace
+
+Command audit_command() {
+  return {
+      .name = "audit",
+      .summary = "recount the log: against the events, and against what consumers recorded",
+      .synopsis = "",
+      .details =
+          "Reads the whole log and says which event, row or range of seqs differs; exit code 1 when "
+          "anything does. "
+          "It can run beside a node.",
+      .run = run_audit,
+  };
+}
+
 }  // namespace todoke::app

@@ -1,5 +1,4 @@
 // The configuration in force: shown with where each value came from, and changed in the database's layer.
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -8,11 +7,11 @@
 
 #include <fmt/format.h>
 
-#include "app/actor.hpp"
-#include "app/command.hpp"
+#include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
 #include "app/instance_file.hpp"
+#include "app/keys.hpp"
 #include "app/service_configs.hpp"
 #include "base/json_writer.hpp"
 #include "base/live_config.hpp"
@@ -21,7 +20,6 @@
 namespace todoke::app {
 namespace {
 
-constexpr std::chrono::seconds kAnswerMax(30);
 constexpr std::int32_t kHistoryMax = 1'000;
 // Others who change the same service at the same time.
 constexpr int kTriesMax = 10;
@@ -87,7 +85,7 @@ std::string as_json(const View& view, std::string_view only) {
 }
 
 Task<void> read_rows(pg::Connection& connection, LiveConfig& live) {
-  live.set_rows(co_await read_service_configs(connection, Deadline::after(kAnswerMax)));
+  live.set_rows(co_await read_service_configs(connection, answer_deadline()));
 }
 
 // With the values of the database where there is one; says on stderr when it can't be asked.
@@ -98,14 +96,13 @@ Config with_live_values(Config config) {
   try {
     with_running_database(config, [&](pg::Connection& connection) { return read_rows(connection, live); });
   } catch (const std::exception& error) {
-    std::fputs(fmt::format("todoke: without the database's values: {}\n", error.what()).c_str(), stderr);
+    note(fmt::format("todoke: without the database's values: {}", error.what()));
   }
-  for (const auto& problem : live.problems())
-    std::fputs(fmt::format("todoke: refused: {}\n", problem).c_str(), stderr);
+  for (const auto& problem : live.problems()) note("todoke: refused: " + problem);
   return live.config();
 }
 
-int show(const Arguments& arguments) {
+int show_config(const Arguments& arguments) {
   const auto only = arguments.words.empty() ? std::string() : arguments.words[0];
   if (!only.empty()) spec_of(only);
   const auto own = load_config(arguments);
@@ -143,51 +140,19 @@ void refuse_unchangeable(const Config& config, const std::string& key) {
   }
 }
 
-// What the database says of the key, and the version of its service.
-struct Stored {
-  std::optional<std::string> value;
-  std::int64_t version = 0;
-};
-
-Stored stored_in(const std::vector<ConfigRow>& rows, const std::string& key) {
-  for (const auto& row : rows) {
-    if (row.service != service_of(key)) continue;
-    const auto found = row.values.find(key);
-    return {found == row.values.end() ? std::nullopt : std::optional(found->second), row.version};
-  }
-  return {};
-}
-
-// The rows with the change in them, checked like the configuration of a start.
-void check_change(const Config& config, std::vector<ConfigRow> rows, const std::string& key,
-                  const std::optional<std::string>& value) {
-  LiveConfig live(config);
-  live.set_rows(rows);
-  const auto before = live.problems();
-  const auto own = std::find_if(rows.begin(), rows.end(),
-                                [&](const ConfigRow& row) { return row.service == service_of(key); });
-  auto& row = own == rows.end() ? rows.emplace_back(ConfigRow{std::string(service_of(key)), 0, {}}) : *own;
-  row.values.erase(key);
-  if (value) row.values.emplace(key, *value);
-  LiveConfig changed(config);
-  changed.set_rows(rows);
-  // A row that was refused before must stay changeable: that is how it is mended.
-  if (changed.problems().size() > before.size()) throw UserError(changed.problems().back());
-}
-
-Task<void> change(pg::Connection& connection, const Config& config, std::string key,
-                  std::optional<std::string> value) {
+Task<void> change_key(pg::Connection& connection, const Config& config, std::string key,
+                      std::optional<std::string> value) {
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    const auto deadline = Deadline::after(kAnswerMax);
+    const auto deadline = answer_deadline();
     const auto rows = co_await read_service_configs(connection, deadline);
-    const auto stored = stored_in(rows, key);
+    const auto stored = stored_value(rows, key);
     if (stored.value == value) {
       print(value ? fmt::format("{} is {} already (version {})\n", key, visible(*value), stored.version)
                   : fmt::format("{} has no value in the database\n", key));
       co_return;
     }
-    check_change(config, rows, key, value);
-    ConfigChange asked{key, value, stored.version, actor()};
+    check_config_change(config, rows, key, value);
+    ConfigChange asked{key, value, stored.version, operator_name()};
     const auto version = co_await change_service_config(connection, std::move(asked), deadline);
     if (!version) continue;
     print(fmt::format("{}: {} -> {} (version {})\n", key, visible(stored.value), visible(value), *version));
@@ -196,9 +161,9 @@ Task<void> change(pg::Connection& connection, const Config& config, std::string 
   throw UserError(fmt::format("{}: others keep changing {}; try again", key, service_of(key)));
 }
 
-Task<void> history(pg::Connection& connection, std::optional<std::string> key) {
+Task<void> print_history(pg::Connection& connection, std::optional<std::string> key) {
   const auto lines =
-      co_await service_config_history(connection, std::move(key), kHistoryMax, Deadline::after(kAnswerMax));
+      co_await service_config_history(connection, std::move(key), kHistoryMax, answer_deadline());
   print(
       fmt::format("{:<20}  {:>7}  {:<30}  {:<20}  {}\n", "when", "version", "key", "who", "before -> after"));
   for (const auto& line : lines) {
@@ -210,7 +175,7 @@ Task<void> history(pg::Connection& connection, std::optional<std::string> key) {
   }
 }
 
-int set(const Arguments& arguments) {
+int set_key(const Arguments& arguments) {
   const auto& words = arguments.words;
   if (words.size() != 3) throw UsageError("config set: name one key and its value");
   const auto config = load_config(arguments);
@@ -220,57 +185,62 @@ int set(const Arguments& arguments) {
   if (!value)
     throw UserError(fmt::format("{} can't be '{}'; {}", spec.name, words[2], value.error().message));
   with_running_database(config, [&](pg::Connection& connection) {
-    return change(connection, config, words[1], format_value(spec, *value));
+    return change_key(connection, config, words[1], format_value(spec, *value));
   });
   return 0;
 }
 
-int unset(const Arguments& arguments) {
+int unset_key(const Arguments& arguments) {
   const auto& words = arguments.words;
   if (words.size() != 2) throw UsageError("config unset: name one key");
   const auto config = load_config(arguments);
   refuse_unchangeable(config, words[1]);
-  with_running_database(
-      config, [&](pg::Connection& connection) { return change(connection, config, words[1], std::nullopt); });
+  with_running_database(config, [&](pg::Connection& connection) {
+    return change_key(connection, config, words[1], std::nullopt);
+  });
   return 0;
 }
 
-int run(const Arguments& arguments) {
+int run_config(const Arguments& arguments) {
   if (arguments.has("markdown")) {
     print(configuration_page(schema()));
     return 0;
   }
   const auto& words = arguments.words;
-  if (!words.empty() && words[0] == "set") return set(arguments);
-  if (!words.empty() && words[0] == "unset") return unset(arguments);
+  if (!words.empty() && words[0] == "set") return set_key(arguments);
+  if (!words.empty() && words[0] == "unset") return unset_key(arguments);
   if (!words.empty() && words[0] == "history") {
     if (words.size() > 2) throw UsageError("config history: name one key or none");
     const auto key = words.size() == 2 ? std::optional(words[1]) : std::nullopt;
     if (key && !schema().accepts(*key)) spec_of(*key);
     with_running_database(load_config(arguments),
-                          [&](pg::Connection& connection) { return history(connection, key); });
+                          [&](pg::Connection& connection) { return print_history(connection, key); });
     return 0;
   }
   if (words.size() > 1) throw UsageError(fmt::format("'{}' is one word too many", words[1]));
-  return show(arguments);
+  return show_config(arguments);
 }
 
-const Registration kRegistered(Command{
-    .name = "config",
-    .summary = "show the effective configuration and what every key means; change live keys",
-    .synopsis = "[KEY] [--short | --json | --markdown] | set KEY VALUE | unset KEY | history [KEY]",
-    .details =
-        "Shows every value with where it came from; secrets are masked. With KEY, only that one.\n\n"
-        "set and unset change a live key in the database, for every node on it; running ones follow at once. "
-        "After unset the value of the file holds, or the default. A key that is set by flag or environment "
-        "is "
-        "pinned and can't be changed. history shows every change, the newest first.",
-    .options = {{"short", "", "one line for each key"},
-                {"json", "", "values and sources as JSON"},
-                {"markdown", "", "the page docs/configuration.md"}},
-    .words_max = 3,
-    .run = run,
-});
-
 }  // namespace
+
+Command config_command() {
+  return {
+      .name = "config",
+      .summary = "show the effective configuration and what every key means; change live keys",
+      .synopsis = "[KEY] [--short | --json | --markdown] | set KEY VALUE | unset KEY | history [KEY]",
+      .details =
+          "Shows every value with where it came from; secrets are masked. With KEY, only that one.\n\n"
+          "set and unset change a live key in the database, for every node on it; running ones follow at "
+          "once. "
+          "After unset the value of the file holds, or the default. A key that is set by flag or environment "
+          "is "
+          "pinned and can't be changed. history shows every change, the newest first.",
+      .options = {{"short", "", "one line for each key"},
+                  {"json", "", "values and sources as JSON"},
+                  {"markdown", "", "the page docs/configuration.md"}},
+      .words_max = 3,
+      .run = run_config,
+  };
+}
+
 }  // namespace todoke::app

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "app/command.hpp"
+#include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/consumer_access.hpp"
 #include "app/consumers.hpp"
@@ -20,7 +20,7 @@ int run_add(const Config& config, const Arguments& arguments) {
   check_consumer_name(options.name);
   options.mandatory = arguments.has("mandatory");
   options.renew = arguments.has("renew");
-  if (arguments.has("from")) options.from = arguments.options.at("from");
+  options.from = arguments.option("from").value_or(options.from);
   if (options.renew && (options.mandatory || arguments.has("from"))) {
     throw UsageError("consumers add: --renew changes the password only, not --from and --mandatory");
   }
@@ -95,12 +95,10 @@ int run_dead_letters(const Config& config, const Arguments& arguments) {
   return 0;
 }
 
-// ---------------------------------------------------------------------------------------------- the command
+using ConsumerAction = std::function<int(const Config&, const Arguments&)>;
 
-using Action = std::function<int(const Config&, const Arguments&)>;
-
-const std::map<std::string, Action, std::less<>>& actions() {
-  static const std::map<std::string, Action, std::less<>> all{
+const std::map<std::string, ConsumerAction, std::less<>>& consumer_actions() {
+  static const std::map<std::string, ConsumerAction, std::less<>> all{
       {"add", run_add},         {"list", run_list},
       {"show", run_show},       {"pause", run_pause},
       {"resume", run_pause},    {"replay", run_replay},
@@ -109,50 +107,58 @@ const std::map<std::string, Action, std::less<>>& actions() {
   return all;
 }
 
-int run(const Arguments& arguments) {
+int run_consumers(const Arguments& arguments) {
   const auto& words = arguments.words;
-  const auto action = words.empty() ? actions().end() : actions().find(words[0]);
-  if (action == actions().end()) {
+  const auto action = words.empty() ? consumer_actions().end() : consumer_actions().find(words[0]);
+  if (action == consumer_actions().end()) {
     std::string names;
-    for (const auto& [name, function] : actions()) names += (names.empty() ? "" : ", ") + name;
+    for (const auto& [name, function] : consumer_actions()) names += (names.empty() ? "" : ", ") + name;
     throw UsageError(fmt::format("consumers: say one of {}", names));
   }
   return action->second(load_config(arguments), arguments);
 }
 
-const Registration kRegistered(Command{
-    .name = "consumers",
-    .summary = "add, look after and repair those who follow the log",
-    .synopsis =
-        "add NAME [--mandatory] [--from head|start|SEQ] | add NAME --renew | list | show NAME | pause NAME | "
-        "resume NAME | replay NAME (--from-seq N | --from-time T) | rebuild NAME | dead-letters NAME "
-        "[list|retry|drop] [SEQ] | remove NAME [--with-owned]",
-    .details =
-        "add makes a database role that may read the log and the events and write only its own offset, and "
-        "prints a connection string for it; docs/log.md says what to do with it. The password is shown this "
-        "one time.\n\n"
-        "replay goes back (or forward) in the log; the running consumer takes it within a second. rebuild "
-        "makes what the consumer derives anew from the events, beside what is there, and then follows the "
-        "log "
-        "again. Both show their progress and end with it; --no-wait returns at once. A replay of a consumer "
-        "that is paused, and either where no node runs it, is kept and happens later: that is told, and the "
-        "exit code is 1 unless --no-wait was said. Who follows the log from outside is not waited for.\n\n"
-        "dead-letters are rows that kept failing and were passed over: list them, have them tried again, or "
-        "drop them, all or the one with SEQ.\n\n"
-        "remove takes away a consumer's role, its sessions, its offset and what was kept of it; what the "
-        "role "
-        "owns in the database only with --with-owned.",
-    .options = {{"from", "WHERE",
-                 "where a new consumer begins: start (what the log still holds), head, or after a seq"},
-                {"mandatory", "", "retention of the log waits for it, up to log.retention_max"},
-                {"renew", "", "a new password for a consumer that is there"},
-                {"from-seq", "N", "replay: go on after this seq"},
-                {"from-time", "TIME", "replay: repeat what the log says since then (2026-01-31T12:00:00Z)"},
-                {"no-wait", "", "replay, rebuild: do not wait for the end"},
-                {"with-owned", "", "remove: also what the consumer's role owns, such as a schema"}},
-    .words_max = 4,
-    .run = run,
-});
-
 }  // namespace
+
+Command consumers_command() {
+  return {
+      .name = "consumers",
+      .summary = "add, look after and repair those who follow the log",
+      .synopsis =
+          "add NAME [--mandatory] [--from head|start|SEQ] | add NAME --renew | list | show NAME | pause NAME "
+          "| "
+          "resume NAME | replay NAME (--from-seq N | --from-time T) | rebuild NAME | dead-letters NAME "
+          "[list|retry|drop] [SEQ] | remove NAME [--with-owned]",
+      .details =
+          "add makes a database role that may read the log and the events and write only its own offset, and "
+          "prints a connection string for it; docs/log.md says what to do with it. The password is shown "
+          "this "
+          "one time.\n\n"
+          "replay goes back (or forward) in the log; the running consumer takes it within a second. rebuild "
+          "makes what the consumer derives anew from the events, beside what is there, and then follows the "
+          "log "
+          "again. Both show their progress and end with it; --no-wait returns at once. A replay of a "
+          "consumer "
+          "that is paused, and either where no node runs it, is kept and happens later: that is told, and "
+          "the "
+          "exit code is 1 unless --no-wait was said. Who follows the log from outside is not waited for.\n\n"
+          "dead-letters are rows that kept failing and were passed over: list them, have them tried again, "
+          "or "
+          "drop them, all or the one with SEQ.\n\n"
+          "remove takes away a consumer's role, its sessions, its offset and what was kept of it; what the "
+          "role "
+          "owns in the database only with --with-owned.",
+      .options = {{"from", "WHERE",
+                   "where a new consumer begins: start (what the log still holds), head, or after a seq"},
+                  {"mandatory", "", "retention of the log waits for it, up to log.retention_max"},
+                  {"renew", "", "a new password for a consumer that is there"},
+                  {"from-seq", "N", "replay: go on after this seq"},
+                  {"from-time", "TIME", "replay: repeat what the log says since then (2026-01-31T12:00:00Z)"},
+                  {"no-wait", "", "replay, rebuild: do not wait for the end"},
+                  {"with-owned", "", "remove: also what the consumer's role owns, such as a schema"}},
+      .words_max = 4,
+      .run = run_consumers,
+  };
+}
+
 }  // namespace todoke::app

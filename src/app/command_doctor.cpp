@@ -7,13 +7,16 @@
 
 #include <fmt/format.h>
 
-#include "app/command.hpp"
+#include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
 #include "app/instance_file.hpp"
+#include "app/keys.hpp"
 #include "app/node.hpp"
-#include "app/role.hpp"
+#include "app/node_options.hpp"
+#include "app/roles.hpp"
+#include "app/routes.hpp"
 #include "app/service_configs.hpp"
 #include "app/statements_sql.hpp"
 #include "base/live_config.hpp"
@@ -25,7 +28,6 @@
 #include "index/index_consumer.hpp"
 #include "net/client.hpp"
 #include "net/config.hpp"
-#include "orders/core/json_value.hpp"
 #include "outbox/admin.hpp"
 #include "pg/config.hpp"
 #include "pg/migrations.hpp"
@@ -35,9 +37,8 @@ namespace todoke::app {
 namespace {
 
 constexpr std::uintmax_t kFreeBytesLow = 1ULL << 30;
-constexpr rlim_t kFilesBesideConnections = 256;
 constexpr std::chrono::seconds kAskLimit(5);
-constexpr int kOk = 200;
+constexpr int kHealthyStatus = 200;
 
 class Report {
  public:
@@ -121,7 +122,7 @@ void check_programs(Report& report, const Config& config, const std::filesystem:
 void check_file_limit(Report& report, const Config& config) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  const auto wanted = static_cast<rlim_t>(config.get(net::keys::kConnectionsMax)) + kFilesBesideConnections;
+  const auto wanted = open_files_wanted(config);
   if (limit.rlim_max < wanted) {
     report.warn(
         "open files",
@@ -237,30 +238,12 @@ Task<void> check_database(pg::Connection& connection, const Config& config, Repo
   }
 }
 
-// "up", or the state and what is not well: "degraded: order sending (no worker runs)".
-std::string health_line(const std::string& body) {
-  const auto read = orders::read_json(body);
-  const auto* status = read ? read->member("status") : nullptr;
-  const auto* checks = read ? read->member("checks") : nullptr;
-  if (status == nullptr || checks == nullptr) return "an answer that can't be read";
-  std::string lines;
-  for (const auto& check : checks->values) {
-    const auto* name = check.member("name");
-    const auto* state = check.member("state");
-    if (name == nullptr || state == nullptr || state->text == "up") continue;
-    const auto* detail = check.member("detail");
-    lines += fmt::format("{}{} {}{}", lines.empty() ? ": " : "; ", name->text, state->text,
-                         detail == nullptr ? "" : fmt::format(" ({})", detail->text));
-  }
-  return status->text + lines;
-}
-
 Task<void> ask_health(net::HttpClient& client, std::string address, Report& report) {
   net::ClientRequest request;
   request.url = net::parse_url(fmt::format("http://{}/healthz", address)).value();
   const auto response = co_await client.send(std::move(request), Deadline::after(kAskLimit));
-  const auto text = health_line(response.body);
-  if (response.status != kOk) {
+  const auto text = health_summary(response.body);
+  if (response.status != kHealthyStatus) {
     report.fail("health", text);
   } else if (text != "up") {
     report.warn("health", text);
@@ -320,7 +303,7 @@ void check_running(Report& report, const Instance& instance, const Config& confi
   check_configuration(report, config, roles_of(instance), true);
 }
 
-int run(const Arguments& arguments) {
+int run_doctor(const Arguments& arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);               // a line shows when it is known, also in a pipe
   log::configure(log::Level::error, log::Format::human);  // the report says it all
   Report report;
@@ -358,13 +341,16 @@ int run(const Arguments& arguments) {
   return report.failed() ? 1 : 0;
 }
 
-const Registration kRegistered(Command{
-    .name = "doctor",
-    .summary = "check a deployment and say what to do about what is not well",
-    .synopsis = "",
-    .details = "Lines are ok, note, warn or FAIL; the exit code is 1 when one of them is FAIL.",
-    .run = run,
-});
-
 }  // namespace
+
+Command doctor_command() {
+  return {
+      .name = "doctor",
+      .summary = "check a deployment and say what to do about what is not well",
+      .synopsis = "",
+      .details = "Lines are ok, note, warn or FAIL; the exit code is 1 when one of them is FAIL.",
+      .run = run_doctor,
+  };
+}
+
 }  // namespace todoke::app

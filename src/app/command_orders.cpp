@@ -9,8 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "app/actor.hpp"
-#include "app/command.hpp"
+#include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/orders_reconcile.hpp"
 #include "orders/admin/admin.hpp"
@@ -22,51 +21,41 @@
 namespace todoke::app {
 namespace {
 
-constexpr std::chrono::seconds kAnswerMax(30);
 constexpr std::array<std::string_view, 5> kStatuses{"pending", "sending", "failed", "succeeded", "aborted"};
 
-Deadline soon() {
-  return Deadline::after(kAnswerMax);
-}
-
-std::optional<std::string> option(const Arguments& arguments, std::string_view name) {
-  const auto found = arguments.options.find(name);
-  if (found == arguments.options.end()) return std::nullopt;
-  return found->second;
-}
-
-std::string duration(double seconds) {
+std::string short_duration(double seconds) {
   if (seconds < 120) return fmt::format("{:.0f}s", seconds);
   if (seconds < 7'200) return fmt::format("{:.0f}m", seconds / 60);
   return fmt::format("{:.0f}h", seconds / 3'600);
 }
 
-Task<void> list(pg::Connection& connection, orders::ListFilter filter) {
+Task<void> list_orders(pg::Connection& connection, orders::ListFilter filter) {
   const auto most = filter.most;
-  const auto lines = co_await orders::list_orders(connection, std::move(filter), soon());
+  const auto lines = co_await orders::list_orders(connection, std::move(filter), answer_deadline());
   print(fmt::format("{:>10}  {:<12}  {:<9}  {:>8}  {:<8}  {:>6}  {:<20}  {}\n", "id", "key (hash)", "status",
                     "attempts", "in doubt", "age", "last error", "held by / next try"));
   for (const auto& line : lines) {
     const auto where = !line.locked_by.empty()   ? line.locked_by
-                       : line.due_in_seconds > 0 ? "in " + duration(line.due_in_seconds)
+                       : line.due_in_seconds > 0 ? "in " + short_duration(line.due_in_seconds)
                                                  : std::string();
     print(fmt::format("{:>10}  {:<12}  {:<9}  {:>8}  {:<8}  {:>6}  {:<20}  {}\n", line.id,
                       line.key_hash.substr(0, 12), line.status, line.attempts, line.in_doubt ? "yes" : "",
-                      duration(line.age_seconds), line.code, where));
+                      short_duration(line.age_seconds), line.code, where));
   }
   if (lines.size() == static_cast<std::size_t>(most))
     print(fmt::format("(the newest {}; --limit shows more)\n", most));
 }
 
 Task<std::int64_t> id_of(pg::Connection& connection, std::string text) {
-  const auto id = co_await orders::find_order(connection, std::move(text), soon());
+  const auto id = co_await orders::find_order(connection, std::move(text), answer_deadline());
   if (!id) throw UserError(id.error().message);
   co_return *id;
 }
 
-Task<void> show(pg::Connection& connection, std::string which, bool reveal) {
+Task<void> show_order(pg::Connection& connection, std::string which, bool reveal) {
   const auto id = co_await id_of(connection, std::move(which));
-  const auto details = co_await orders::show_order(connection, id, reveal, actor(), soon());
+  const auto details =
+      co_await orders::show_order(connection, id, reveal, operator_name(), answer_deadline());
   for (const auto& [name, value] : details.fields) {
     if (!value.empty()) print(fmt::format("{:<15} {}\n", name, value));
   }
@@ -76,11 +65,11 @@ Task<void> show(pg::Connection& connection, std::string which, bool reveal) {
   for (const auto& line : details.audit) print("  " + line + "\n");
 }
 
-Task<void> stats(pg::Connection& connection) {
-  const auto stats = co_await orders::order_stats(connection, soon());
+Task<void> print_stats(pg::Connection& connection) {
+  const auto stats = co_await orders::order_stats(connection, answer_deadline());
   for (const auto& [status, count] : stats.counts) print(fmt::format("{:<15} {}\n", status, count));
   print(fmt::format("{:<15} {}\n", "in doubt", stats.in_doubt));
-  print(fmt::format("{:<15} {}\n", "oldest pending", duration(stats.oldest_pending_seconds)));
+  print(fmt::format("{:<15} {}\n", "oldest pending", short_duration(stats.oldest_pending_seconds)));
   for (const auto& line : stats.workers) print(fmt::format("{:<15} {}\n", "worker", line));
   for (const auto& line : stats.breakers) print(fmt::format("{:<15} {}\n", "breaker", line));
   if (stats.workers_alive == 0) {
@@ -93,7 +82,7 @@ Task<void> stats(pg::Connection& connection) {
 Task<void> requeue_all(pg::Connection& connection, orders::ListFilter filter, orders::Change asked) {
   const auto most = static_cast<std::size_t>(filter.most);
   const auto requeued =
-      co_await orders::requeue_orders(connection, std::move(filter), std::move(asked), soon());
+      co_await orders::requeue_orders(connection, std::move(filter), std::move(asked), answer_deadline());
   for (const auto id : requeued.ids) print(fmt::format("order {} requeued\n", id));
   print(fmt::format("{} orders requeued\n", requeued.ids.size()));
   if (requeued.ids.size() == most) print(fmt::format("(at most {} at a time; --limit takes more)\n", most));
@@ -103,37 +92,38 @@ Task<void> requeue_all(pg::Connection& connection, orders::ListFilter filter, or
   }
 }
 
-using Action = Task<Expected<void>> (*)(pg::Connection&, orders::Change, Deadline);
+using OrderAction = Task<Expected<void>> (*)(pg::Connection&, orders::Change, Deadline);
 
-Task<void> change(pg::Connection& connection, std::string which, orders::Change asked, Action action,
-                  std::string done) {
+Task<void> change_order(pg::Connection& connection, std::string which, orders::Change asked,
+                        OrderAction action, std::string done) {
   asked.id = co_await id_of(connection, std::move(which));
   const auto id = asked.id;
-  const auto changed = co_await action(connection, std::move(asked), soon());
+  const auto changed = co_await action(connection, std::move(asked), answer_deadline());
   if (!changed) throw UserError(changed.error().message);
   print(fmt::format("order {} {}\n", id, done));
 }
 
-Task<void> settle(pg::Connection& connection, std::string which, orders::Change asked,
-                  orders::ExecResult result) {
+Task<void> settle_order(pg::Connection& connection, std::string which, orders::Change asked,
+                        orders::ExecResult result) {
   asked.id = co_await id_of(connection, std::move(which));
   const auto id = asked.id;
-  const auto changed = co_await orders::settle_order(connection, std::move(asked), std::move(result), soon());
+  const auto changed =
+      co_await orders::settle_order(connection, std::move(asked), std::move(result), answer_deadline());
   if (!changed) throw UserError(changed.error().message);
   print(fmt::format("order {} settled\n", id));
 }
 
-Task<void> halt(pg::Connection& connection, orders::HaltChange asked) {
+Task<void> halt_orders(pg::Connection& connection, orders::HaltChange asked) {
   const auto what = fmt::format("adapter {}, instrument {}", asked.adapter, asked.instrument);
-  const bool refuses = co_await orders::halt_orders(connection, std::move(asked), soon());
+  const bool refuses = co_await orders::halt_orders(connection, std::move(asked), answer_deadline());
   print(
       fmt::format("halted: {}. No worker begins to send such an order a second from now. New ones are {}.\n",
                   what, refuses ? "refused (503 HALTED)" : "accepted and wait"));
 }
 
-Task<void> resume(pg::Connection& connection, orders::HaltChange asked) {
+Task<void> resume_orders(pg::Connection& connection, orders::HaltChange asked) {
   const auto what = fmt::format("adapter {}, instrument {}", asked.adapter, asked.instrument);
-  const bool was_halted = co_await orders::resume_orders(connection, std::move(asked), soon());
+  const bool was_halted = co_await orders::resume_orders(connection, std::move(asked), answer_deadline());
   if (!was_halted) throw UserError(fmt::format("no halt for {}; `todoke orders stats` lists them", what));
   print(fmt::format("resumed: {}\n", what));
 }
@@ -152,7 +142,7 @@ void check_instrument(const std::string& name) {
 }
 
 std::optional<SystemTime> time_of(const Arguments& arguments, std::string_view name) {
-  const auto text = option(arguments, name);
+  const auto text = arguments.option(name);
   if (!text) return std::nullopt;
   const auto time = orders::parse_timestamp(*text);
   if (!time) throw UsageError(fmt::format("--{} {}: say a time such as 2026-01-31T12:00:00Z", name, *text));
@@ -167,10 +157,10 @@ bool has_filter(const Arguments& arguments) {
 
 orders::ListFilter list_filter(const Arguments& arguments) {
   orders::ListFilter filter;
-  filter.status = option(arguments, "status");
+  filter.status = arguments.option("status");
   filter.in_doubt = arguments.has("in-doubt");
-  filter.instrument = option(arguments, "instrument");
-  filter.adapter = option(arguments, "adapter");
+  filter.instrument = arguments.option("instrument");
+  filter.adapter = arguments.option("adapter");
   filter.since = time_of(arguments, "since");
   filter.until = time_of(arguments, "until");
   if (filter.instrument) check_instrument(*filter.instrument);
@@ -178,7 +168,7 @@ orders::ListFilter list_filter(const Arguments& arguments) {
   if (filter.status && std::find(kStatuses.begin(), kStatuses.end(), *filter.status) == kStatuses.end()) {
     throw UsageError(fmt::format("--status {}: say {}", *filter.status, fmt::join(kStatuses, ", ")));
   }
-  if (const auto limit = option(arguments, "limit")) {
+  if (const auto limit = arguments.option("limit")) {
     const auto [end, error] = std::from_chars(limit->data(), limit->data() + limit->size(), filter.most);
     if (error != std::errc() || end != limit->data() + limit->size() || filter.most < 1 ||
         filter.most > 1'000) {
@@ -199,8 +189,8 @@ orders::ListFilter requeue_filter(const Arguments& arguments) {
 
 orders::Change change_from(const Arguments& arguments, const Config& config) {
   orders::Change asked;
-  asked.actor = actor();
-  asked.reason = option(arguments, "reason");
+  asked.actor = operator_name();
+  asked.reason = arguments.option("reason");
   asked.force = arguments.has("force");
   asked.lease = config.get(orders::keys::kLease);
   return asked;
@@ -208,7 +198,7 @@ orders::Change change_from(const Arguments& arguments, const Config& config) {
 
 // The outcome as JSON, or @FILE with it.
 orders::ExecResult result_from(const Arguments& arguments) {
-  auto text = option(arguments, "result");
+  auto text = arguments.option("result");
   if (!text)
     throw UsageError(
         "orders settle: say the outcome with --result '{\"status\": \"ok\", …}' or --result @FILE");
@@ -226,13 +216,13 @@ orders::ExecResult result_from(const Arguments& arguments) {
 
 orders::HaltChange halt_from(const Arguments& arguments) {
   orders::HaltChange asked;
-  asked.adapter = option(arguments, "adapter").value_or("*");
-  asked.instrument = option(arguments, "instrument").value_or("*");
+  asked.adapter = arguments.option("adapter").value_or("*");
+  asked.instrument = arguments.option("instrument").value_or("*");
   if (asked.adapter != "*") check_adapter(asked.adapter);
   if (asked.instrument != "*") check_instrument(asked.instrument);
   asked.refuse_intake = arguments.has("refuse-intake");
-  asked.actor = actor();
-  asked.reason = option(arguments, "reason");
+  asked.actor = operator_name();
+  asked.reason = arguments.option("reason");
   return asked;
 }
 
@@ -241,14 +231,14 @@ void change_one(const Config& config, const Arguments& arguments) {
   const auto& which = arguments.words[1];
   const auto asked = change_from(arguments, config);
   with_running_database(config, [&](pg::Connection& connection) {
-    if (verb == "requeue") return change(connection, which, asked, orders::requeue_order, "requeued");
+    if (verb == "requeue") return change_order(connection, which, asked, orders::requeue_order, "requeued");
     if (verb == "release")
-      return change(connection, which, asked, orders::release_order, "released, in doubt");
-    return change(connection, which, asked, orders::abort_order, "aborted");
+      return change_order(connection, which, asked, orders::release_order, "released, in doubt");
+    return change_order(connection, which, asked, orders::abort_order, "aborted");
   });
 }
 
-int run(const Arguments& arguments) {
+int run_orders(const Arguments& arguments) {
   constexpr std::array<std::string_view, 5> kOfOne{"show", "requeue", "release", "abort", "settle"};
   constexpr std::array<std::string_view, 5> kOfAll{"list", "stats", "halt", "resume", "reconcile"};
   const auto& words = arguments.words;
@@ -265,32 +255,34 @@ int run(const Arguments& arguments) {
   if (!of_one && words.size() != 1) throw UsageError(fmt::format("orders {} takes no order", verb));
   const auto config = load_config(arguments);
   if (verb == "reconcile") {
-    if (const auto adapter = option(arguments, "adapter")) check_adapter(*adapter);
+    if (const auto adapter = arguments.option("adapter")) check_adapter(*adapter);
     return reconcile_orders(config, arguments);
   }
   if (verb == "list") {
     const auto filter = list_filter(arguments);
-    with_running_database(config, [&](pg::Connection& connection) { return list(connection, filter); });
+    with_running_database(config,
+                          [&](pg::Connection& connection) { return list_orders(connection, filter); });
   } else if (by_filter) {
     const auto filter = requeue_filter(arguments);
     const auto asked = change_from(arguments, config);
     with_running_database(config,
                           [&](pg::Connection& connection) { return requeue_all(connection, filter, asked); });
   } else if (verb == "stats") {
-    with_running_database(config, [](pg::Connection& connection) { return stats(connection); });
+    with_running_database(config, [](pg::Connection& connection) { return print_stats(connection); });
   } else if (verb == "show") {
     const bool reveal = arguments.has("reveal");
-    with_running_database(config,
-                          [&](pg::Connection& connection) { return show(connection, words[1], reveal); });
+    with_running_database(
+        config, [&](pg::Connection& connection) { return show_order(connection, words[1], reveal); });
   } else if (verb == "settle") {
     const auto result = result_from(arguments);
     const auto asked = change_from(arguments, config);
-    with_running_database(
-        config, [&](pg::Connection& connection) { return settle(connection, words[1], asked, result); });
+    with_running_database(config, [&](pg::Connection& connection) {
+      return settle_order(connection, words[1], asked, result);
+    });
   } else if (verb == "halt" || verb == "resume") {
     const auto asked = halt_from(arguments);
     with_running_database(config, [&](pg::Connection& connection) {
-      return verb == "halt" ? halt(connection, asked) : resume(connection, asked);
+      return verb == "halt" ? halt_orders(connection, asked) : resume_orders(connection, asked);
     });
   } else {
     change_one(config, arguments);
@@ -298,55 +290,62 @@ int run(const Arguments& arguments) {
   return 0;
 }
 
-const Registration kRegistered(Command{
-    .name = "orders",
-    .summary = "look at orders, send them again, end them, and stop all sending",
-    .synopsis = "list | show ORDER | requeue ORDER | requeue FILTER | release ORDER | abort ORDER | settle "
-                "ORDER --result "
-                "JSON | stats | halt | resume | reconcile --adapter NAME --since TIME",
-    .details =
-        "ORDER is an idempotency key, the id of the outbox row, or the beginning of the key's hash as list "
-        "shows it.\n\n"
-        "list      the newest orders; keys as hashes (FILTER: --status, --in-doubt, --instrument, --adapter, "
-        "--since, --until; --limit)\n"
-        "show      one order with its tries and its audit; --reveal shows key, content and the broker's "
-        "message, and is audited\n"
-        "requeue   an aborted or waiting order is sent again, with all its attempts; with a FILTER all those "
-        "that list "
-        "shows by it, orders in doubt with --in-doubt only\n"
-        "release   takes an order from a worker whose lease has lapsed; it is in doubt then\n"
-        "abort     ends an order that is not settled; its ledger says ABORTED_BY_OPERATOR\n"
-        "settle    records the outcome that you know, as an ExecResult: '{\"status\": \"ok\"}' or "
-        "'{\"status\": \"error\", \"reason_code\": \"BROKER_REJECTED\"}', or @FILE\n"
-        "stats     how many orders are where, who sends, what is halted, whose breaker is open\n"
-        "halt      no worker sends orders (of --adapter, of --instrument) a second from now; "
-        "--refuse-intake: new ones "
-        "are refused, too\n"
-        "resume    takes that halt away\n"
-        "reconcile compares outbox, ledger, journal and the broker's book and names each difference; ends "
-        "with 0 "
-        "when all agree, with 1 when there is a difference or what the broker has of an "
-        "order is not known\n\n"
-        "release, abort and settle need --force for an order that a worker holds: the worker is fenced and, "
-        "but for "
-        "settle, the order marked as in doubt. Every change is audited with your user name and --reason.",
-    .options = {{"status", "STATUS", "only orders of this status (list, requeue)"},
-                {"in-doubt", "", "only orders in doubt (list, requeue)"},
-                {"limit", "N", "how many (list, requeue; 50)"},
-                {"reveal", "", "show key and content (show)"},
-                {"result", "JSON", "the outcome, or @FILE (settle)"},
-                {"force", "", "also an order that a worker holds (release, abort, settle)"},
-                {"reason", "TEXT", "for the audit"},
-                {"adapter", "NAME",
-                 "only this adapter (list, requeue: that has tried it; halt, resume, reconcile)"},
-                {"since", "TIME",
-                 "orders accepted since then, such as 2026-01-31T12:00:00Z (list, requeue, reconcile)"},
-                {"until", "TIME", "orders accepted before then (list, requeue)"},
-                {"instrument", "NAME", "only this instrument (list, requeue, halt, resume)"},
-                {"refuse-intake", "", "refuse new orders, too (halt)"}},
-    .words_max = 2,
-    .run = run,
-});
-
 }  // namespace
+
+Command orders_command() {
+  return {
+      .name = "orders",
+      .summary = "look at orders, send them again, end them, and stop all sending",
+      .synopsis =
+          "list | show ORDER | requeue ORDER | requeue FILTER | release ORDER | abort ORDER | settle "
+          "ORDER --result "
+          "JSON | stats | halt | resume | reconcile --adapter NAME --since TIME",
+      .details =
+          "ORDER is an idempotency key, the id of the outbox row, or the beginning of the key's hash as list "
+          "shows it.\n\n"
+          "list      the newest orders; keys as hashes (FILTER: --status, --in-doubt, --instrument, "
+          "--adapter, "
+          "--since, --until; --limit)\n"
+          "show      one order with its tries and its audit; --reveal shows key, content and the broker's "
+          "message, and is audited\n"
+          "requeue   an aborted or waiting order is sent again, with all its attempts; with a FILTER all "
+          "those "
+          "that list "
+          "shows by it, orders in doubt with --in-doubt only\n"
+          "release   takes an order from a worker whose lease has lapsed; it is in doubt then\n"
+          "abort     ends an order that is not settled; its ledger says ABORTED_BY_OPERATOR\n"
+          "settle    records the outcome that you know, as an ExecResult: '{\"status\": \"ok\"}' or "
+          "'{\"status\": \"error\", \"reason_code\": \"BROKER_REJECTED\"}', or @FILE\n"
+          "stats     how many orders are where, who sends, what is halted, whose breaker is open\n"
+          "halt      no worker sends orders (of --adapter, of --instrument) a second from now; "
+          "--refuse-intake: new ones "
+          "are refused, too\n"
+          "resume    takes that halt away\n"
+          "reconcile compares outbox, ledger, journal and the broker's book and names each difference; ends "
+          "with 0 "
+          "when all agree, with 1 when there is a difference or what the broker has of an "
+          "order is not known\n\n"
+          "release, abort and settle need --force for an order that a worker holds: the worker is fenced "
+          "and, "
+          "but for "
+          "settle, the order marked as in doubt. Every change is audited with your user name and --reason.",
+      .options = {{"status", "STATUS", "only orders of this status (list, requeue)"},
+                  {"in-doubt", "", "only orders in doubt (list, requeue)"},
+                  {"limit", "N", "how many (list, requeue; 50)"},
+                  {"reveal", "", "show key and content (show)"},
+                  {"result", "JSON", "the outcome, or @FILE (settle)"},
+                  {"force", "", "also an order that a worker holds (release, abort, settle)"},
+                  {"reason", "TEXT", "for the audit"},
+                  {"adapter", "NAME",
+                   "only this adapter (list, requeue: that has tried it; halt, resume, reconcile)"},
+                  {"since", "TIME",
+                   "orders accepted since then, such as 2026-01-31T12:00:00Z (list, requeue, reconcile)"},
+                  {"until", "TIME", "orders accepted before then (list, requeue)"},
+                  {"instrument", "NAME", "only this instrument (list, requeue, halt, resume)"},
+                  {"refuse-intake", "", "refuse new orders, too (halt)"}},
+      .words_max = 2,
+      .run = run_orders,
+  };
+}
+
 }  // namespace todoke::app

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
-#include "app/command.hpp"
+#include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 
 namespace todoke::app {
@@ -41,7 +41,7 @@ std::string without_password(const std::string& url) {
   return rest;
 }
 
-int run(const Arguments& arguments) {
+int run_psql(const Arguments& arguments) {
   const auto config = load_config(arguments);
   const auto database = database_in_use(config);
   refuse_stopped(config, database);
@@ -62,17 +62,21 @@ int run(const Arguments& arguments) {
       fmt::format("psql can't be started ({}); install postgresql-client-15", std::strerror(errno)));
 }
 
-const Registration kRegistered(Command{
-    .name = "psql",
-    .summary = "open a shell on the database in use, embedded or not",
-    .synopsis = "[--data_dir DIR] [--config FILE] [ARGUMENT OF psql…]",
-    .details = "todoke psql -c 'select 1'. Keys of the configuration (--data_dir, --config, --database.url) "
-               "come first;\neverything after them is passed on to psql. The shell has the rights of the "
-               "owner of the tables "
-               "(database.owner_url).\nThe search path names the schema orders.",
-    .passes_arguments_on = true,
-    .run = run,
-});
-
 }  // namespace
+
+Command psql_command() {
+  return {
+      .name = "psql",
+      .summary = "open a shell on the database in use, embedded or not",
+      .synopsis = "[--data_dir DIR] [--config FILE] [ARGUMENT OF psql…]",
+      .details =
+          "todoke psql -c 'select 1'. Keys of the configuration (--data_dir, --config, --database.url) "
+          "come first;\neverything after them is passed on to psql. The shell has the rights of the "
+          "owner of the tables "
+          "(database.owner_url).\nThe search path names the schema orders.",
+      .passes_arguments_on = true,
+      .run = run_psql,
+  };
+}
+
 }  // namespace todoke::app

@@ -4,8 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "app/command.hpp"
+#include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/topic_ids.hpp"
 #include "app/topic_sql.hpp"
 #include "base/bytes.hpp"
 #include "nostr/topics.hpp"
@@ -18,45 +19,15 @@ namespace {
 using nostr::TopicId;
 using nostr::TopicMapping;
 
-constexpr std::chrono::seconds kAnswerMax(30);
 constexpr std::int32_t kListedMax = 10'000;
 constexpr std::int64_t kCountedMax = 10'000;
-
-std::vector<TopicMapping> mappings(const Config& config) {
-  const auto& mapping = config.get(relay::keys::kMapping);
-  if (mapping == "v1") return {TopicMapping::v1};
-  if (mapping == "v2") return {TopicMapping::v2};
-  return {TopicMapping::v1, TopicMapping::v2};
-}
-
-TopicId id_by(const Config& config, const std::string& text, TopicMapping mapping) {
-  if (auto id = TopicId::from(text, config.get(relay::keys::kReserved))) return *id;
-  if (text.starts_with("kukuri:")) {
-    throw UserError(fmt::format(
-        "{}: no topic id: kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex> or one of topics.reserved",
-        text));
-  }
-  auto id = nostr::topic_id_of_name(config.get(relay::keys::kNetworkId), text, mapping);
-  if (!id) throw UserError(fmt::format("{}: {}", text, id.error().message));
-  return *id;
-}
-
-// A topic id stands for itself, a name for its id by every mapping in use.
-std::vector<TopicId> ids_of(const Config& config, const std::string& text) {
-  std::vector<TopicId> ids;
-  for (const auto mapping : mappings(config)) {
-    auto id = id_by(config, text, mapping);
-    if (ids.empty() || ids.back() != id) ids.push_back(std::move(id));
-  }
-  return ids;
-}
 
 std::string_view yes_no(bool value) {
   return value ? "yes" : "no";
 }
 
-Task<void> list(pg::Connection& connection) {
-  const auto rows = co_await connection.query(sql::kListTopics, {kListedMax}, Deadline::after(kAnswerMax));
+Task<void> list_topics(pg::Connection& connection) {
+  const auto rows = co_await connection.query(sql::kListTopics, {kListedMax}, answer_deadline());
   print(fmt::format("{:<8} {:<6} {:>11}  {}\n", "enabled", "pinned", "subscribers", "topic"));
   for (const auto& row : rows) {
     const auto policy = row.get<std::string>(4);
@@ -70,9 +41,9 @@ Task<void> list(pg::Connection& connection) {
   }
 }
 
-Task<void> enable(pg::Connection& connection, const Config& config, std::string text,
-                  std::vector<TopicId> ids, std::optional<std::string> policy) {
-  const auto deadline = Deadline::after(kAnswerMax);
+Task<void> enable_topics(pg::Connection& connection, const Config& config, std::string text,
+                         std::vector<TopicId> ids, std::optional<std::string> policy) {
+  const auto deadline = answer_deadline();
   for (const auto& id : ids) {
     const auto name = text == id.text() ? std::nullopt : std::optional(text);
     const auto others = co_await connection.query(sql::kEnabledTopics, {id.text()}, deadline);
@@ -94,9 +65,9 @@ Task<void> enable(pg::Connection& connection, const Config& config, std::string 
   }
 }
 
-Task<void> disable(pg::Connection& connection, std::vector<TopicId> ids) {
+Task<void> disable_topics(pg::Connection& connection, std::vector<TopicId> ids) {
   for (const auto& id : ids) {
-    const auto rows = co_await connection.query(sql::kDisableTopic, {id.text()}, Deadline::after(kAnswerMax));
+    const auto rows = co_await connection.query(sql::kDisableTopic, {id.text()}, answer_deadline());
     if (rows.empty()) {
       print(fmt::format("{} was not enabled\n", id.text()));
       continue;
@@ -114,9 +85,9 @@ void explain_id(const std::string& text, const TopicId& id) {
   print(fmt::format("gossip      {}\n", to_hex(nostr::gossip_topic_id(id))));
 }
 
-Task<void> show(pg::Connection& connection, const Config& config, std::string text,
-                std::vector<TopicId> ids) {
-  const auto deadline = Deadline::after(kAnswerMax);
+Task<void> show_topics(pg::Connection& connection, const Config& config, std::string text,
+                       std::vector<TopicId> ids) {
+  const auto deadline = answer_deadline();
   for (const auto& id : ids) {
     explain_id(text, id);
     const auto rows = co_await connection.query(sql::kShowTopic, {id.text()}, deadline);
@@ -144,27 +115,27 @@ Task<void> show(pg::Connection& connection, const Config& config, std::string te
 
 void print_ids(const Config& config, const std::string& text, bool quiet) {
   if (quiet) {
-    for (const auto& id : ids_of(config, text)) print(fmt::format("{}\n", id.text()));
+    for (const auto& id : topic_ids(config, text)) print(fmt::format("{}\n", id.text()));
     return;
   }
   if (TopicId::from(text, config.get(relay::keys::kReserved))) {
-    explain_id(text, id_by(config, text, TopicMapping::v1));
+    explain_id(text, topic_id(config, text, TopicMapping::v1));
     return;
   }
-  for (const auto mapping : mappings(config)) {
-    explain_id(text, id_by(config, text, mapping));
+  for (const auto mapping : topic_mappings(config)) {
+    explain_id(text, topic_id(config, text, mapping));
     print(fmt::format("mapping     {}, network {}\n", mapping == TopicMapping::v1 ? "v1" : "v2",
                       config.get(relay::keys::kNetworkId)));
   }
 }
 
-int run(const Arguments& arguments) {
+int run_topic(const Arguments& arguments) {
   const auto& words = arguments.words;
   if (words.empty()) throw UsageError("topic: say list, enable, disable, id or show");
   const auto config = load_config(arguments);
   if (words[0] == "list") {
     if (words.size() > 1) throw UsageError("topic list takes no topic");
-    with_running_database(config, [](pg::Connection& connection) { return list(connection); });
+    with_running_database(config, [](pg::Connection& connection) { return list_topics(connection); });
     return 0;
   }
   const bool known = words[0] == "enable" || words[0] == "disable" || words[0] == "id" || words[0] == "show";
@@ -176,39 +147,44 @@ int run(const Arguments& arguments) {
     print_ids(config, text, arguments.has("quiet"));
     return 0;
   }
-  const auto ids = ids_of(config, text);
+  const auto ids = topic_ids(config, text);
   if (words[0] == "enable") {
     std::optional<std::string> policy;
     if (arguments.has("policy")) policy = arguments.options.at("policy");
-    with_running_database(
-        config, [&](pg::Connection& connection) { return enable(connection, config, text, ids, policy); });
+    with_running_database(config, [&](pg::Connection& connection) {
+      return enable_topics(connection, config, text, ids, policy);
+    });
   } else if (words[0] == "disable") {
-    with_running_database(config, [&](pg::Connection& connection) { return disable(connection, ids); });
-  } else {
     with_running_database(config,
-                          [&](pg::Connection& connection) { return show(connection, config, text, ids); });
+                          [&](pg::Connection& connection) { return disable_topics(connection, ids); });
+  } else {
+    with_running_database(
+        config, [&](pg::Connection& connection) { return show_topics(connection, config, text, ids); });
   }
   return 0;
 }
 
-const Registration kRegistered(Command{
-    .name = "topic",
-    .summary = "list, enable, disable and explain the topics that the node takes",
-    .synopsis = "list | enable TOPIC [--policy JSON] | disable TOPIC | id NAME [-q] | show TOPIC",
-    .details =
-        "TOPIC is a topic id (kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex>, or one of "
-        "topics.reserved) or a name such as Bitcoin, which stands for its id. A running relay sees a "
-        "change at once.\n\n"
-        "A topic that was enabled here is pinned: it stays enabled whether users subscribe to it or "
-        "not. One that was disabled here while users subscribe to it stays disabled.\n\n"
-        "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
-        "keys: retention_days, max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
-        "normal, high).",
-    .options = {{"policy", "JSON", "the topic's ingest_policy (enable)"},
-                {"quiet", "", "the id alone (id)", 'q'}},
-    .words_max = 2,
-    .run = run,
-});
-
 }  // namespace
+
+Command topic_command() {
+  return {
+      .name = "topic",
+      .summary = "list, enable, disable and explain the topics that the node takes",
+      .synopsis = "list | enable TOPIC [--policy JSON] | disable TOPIC | id NAME [-q] | show TOPIC",
+      .details =
+          "TOPIC is a topic id (kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex>, or one of "
+          "topics.reserved) or a name such as Bitcoin, which stands for its id. A running relay sees a "
+          "change at once.\n\n"
+          "A topic that was enabled here is pinned: it stays enabled whether users subscribe to it or "
+          "not. One that was disabled here while users subscribe to it stays disabled.\n\n"
+          "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
+          "keys: retention_days, max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
+          "normal, high).",
+      .options = {{"policy", "JSON", "the topic's ingest_policy (enable)"},
+                  {"quiet", "", "the id alone (id)", 'q'}},
+      .words_max = 2,
+      .run = run_topic,
+  };
+}
+
 }  // namespace todoke::app

@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
-#include "app/command.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
+#include "app/keys.hpp"
 #include "base/attempt.hpp"
 #include "embedded/postgres.hpp"
 #include "pg/config.hpp"

@@ -9,7 +9,7 @@
 #include "app/command.hpp"
 #include "app/consumer_url.hpp"
 #include "app/consumers_sql.hpp"
-#include "app/role.hpp"
+#include "app/roles.hpp"
 #include "base/bytes.hpp"
 #include "pg/error.hpp"
 #include "pg/role_login.hpp"
@@ -18,12 +18,10 @@
 namespace todoke::app {
 namespace {
 
-constexpr std::chrono::seconds kAnswerMax(30);
 // "consumer_" and the name make a role's name, of which Postgres keeps 63 bytes.
 constexpr std::size_t kNameBytesMax = 54;
 constexpr std::size_t kPasswordBytes = 24;
 
-// Standard output has the answer only, so that it can be taken by a script.
 struct Standing {
   bool has_offset;
   bool was_leased;
@@ -116,7 +114,7 @@ void check_consumer_name(const std::string& name) {
 }
 
 Task<void> add_consumer(pg::Connection& connection, const Config& config, AddOptions options) {
-  const auto deadline = Deadline::after(kAnswerMax);
+  const auto deadline = answer_deadline();
   const auto standing = co_await standing_of(connection, options.name, deadline);
   refuse_unfit(options, standing);
   const auto first = standing.has_offset ? standing.last_seq : beginning(options.from, standing);
@@ -145,7 +143,7 @@ Task<void> add_consumer(pg::Connection& connection, const Config& config, AddOpt
 }
 
 Task<void> remove_consumer(pg::Connection& connection, std::string name, bool with_owned) {
-  const auto deadline = Deadline::after(kAnswerMax);
+  const auto deadline = answer_deadline();
   const auto standing = co_await standing_of(connection, name, deadline);
   if (!standing.has_offset && !standing.has_role) {
     throw UserError(fmt::format("there is no consumer {}; `todoke consumers list` shows them", name));

@@ -1,6 +1,5 @@
 #include "app/consumer_url.hpp"
 
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -16,7 +15,7 @@
 namespace todoke::app {
 namespace {
 
-using Settings = std::map<std::string, std::string>;
+using Settings = ConnectionSettings;
 
 std::string percent_encoded(std::string_view text) {
   std::string encoded;
@@ -30,30 +29,6 @@ std::string percent_encoded(std::string_view text) {
     }
   }
   return encoded;
-}
-
-// One host stands where people look for it; several, and the folder of a socket, among the parameters.
-std::string uri(const std::string& role, const std::string& password, const Settings& settings) {
-  const auto setting = [&settings](const char* name) {
-    const auto found = settings.find(name);
-    return found == settings.end() ? std::string() : found->second;
-  };
-  const auto host = setting("host");
-  const bool simple = !host.empty() && host.find_first_of("/,") == std::string::npos;
-  std::string authority;
-  if (simple) {
-    authority = host.find(':') == std::string::npos ? host : "[" + host + "]";
-    authority += ":" + setting("port");
-  }
-  auto text = fmt::format("postgresql://{}:{}@{}/{}", percent_encoded(role), percent_encoded(password),
-                          authority, percent_encoded(setting("dbname")));
-  char separator = '?';
-  for (const auto& [name, value] : settings) {
-    if (name == "dbname" || (simple && (name == "host" || name == "port"))) continue;
-    text += fmt::format("{}{}={}", separator, name, percent_encoded(value));
-    separator = '&';
-  }
-  return text;
 }
 
 // The first of the addresses, as a client names it.
@@ -114,6 +89,30 @@ Task<Settings> embedded_settings(pg::Connection& connection, const Config& confi
 
 }  // namespace
 
+std::string consumer_uri(const std::string& role, const std::string& password,
+                         const ConnectionSettings& settings) {
+  const auto setting = [&settings](const char* name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? std::string() : found->second;
+  };
+  const auto host = setting("host");
+  const bool simple = !host.empty() && host.find_first_of("/,") == std::string::npos;
+  std::string authority;
+  if (simple) {
+    authority = host.find(':') == std::string::npos ? host : "[" + host + "]";
+    authority += ":" + setting("port");
+  }
+  auto text = fmt::format("postgresql://{}:{}@{}/{}", percent_encoded(role), percent_encoded(password),
+                          authority, percent_encoded(setting("dbname")));
+  char separator = '?';
+  for (const auto& [name, value] : settings) {
+    if (name == "dbname" || (simple && (name == "host" || name == "port"))) continue;
+    text += fmt::format("{}{}={}", separator, name, percent_encoded(value));
+    separator = '&';
+  }
+  return text;
+}
+
 Task<ConsumerUrl> consumer_url(pg::Connection& connection, const Config& config, std::string role,
                                std::string password, Deadline deadline) {
   ConsumerUrl result;
@@ -134,7 +133,7 @@ Task<ConsumerUrl> consumer_url(pg::Connection& connection, const Config& config,
     settings["host"] = advertised->host;
     settings["port"] = std::to_string(advertised->port);
   }
-  result.url = uri(role, password, settings);
+  result.url = consumer_uri(role, password, settings);
   co_return result;
 }
 

@@ -2,6 +2,7 @@
 // printed.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,13 @@
 #include "pg/connection.hpp"
 
 namespace todoke::app {
+
+// By the names that libpq has for them.
+using ConnectionSettings = std::map<std::string, std::string>;
+
+// One host stands where people look for it; several, and the folder of a socket, among the parameters.
+std::string consumer_uri(const std::string& role, const std::string& password,
+                         const ConnectionSettings& settings);
 
 struct ConsumerUrl {
   std::string url;                 // holds the password

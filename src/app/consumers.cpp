@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "app/command.hpp"
-#include "app/role.hpp"
+#include "app/roles.hpp"
 #include "outbox/admin.hpp"
 
 namespace todoke::app {
@@ -19,15 +19,10 @@ namespace {
 using namespace std::chrono_literals;
 using outbox::ConsumerView;
 
-constexpr std::chrono::seconds kAnswerMax(30);
 constexpr std::chrono::milliseconds kLookEvery = 500ms;
 // Nobody holds the name: ten seconds, the lease of a node that has died, and there is none that would do it.
 constexpr int kLooksWithoutNode = 20;
 constexpr std::int32_t kLettersListed = 1'000;
-
-Deadline soon() {
-  return Deadline::after(kAnswerMax);
-}
 
 template <class T>
 T or_throw(Expected<T> value) {
@@ -64,7 +59,7 @@ std::string lost_text(const std::string& name) {
 }
 
 Task<ConsumerView> view_of(pg::Connection& connection, std::string name) {
-  auto views = co_await outbox::list_consumers(connection, name, soon());
+  auto views = co_await outbox::list_consumers(connection, name, answer_deadline());
   if (views.empty()) {
     throw UserError(fmt::format("there is no consumer {}; `todoke consumers list` shows them", name));
   }
@@ -194,7 +189,7 @@ std::int64_t parse_seq(const std::string& text) {
 }
 
 Task<void> print_consumers(pg::Connection& connection) {
-  const auto views = co_await outbox::list_consumers(connection, std::nullopt, soon());
+  const auto views = co_await outbox::list_consumers(connection, std::nullopt, answer_deadline());
   print(fmt::format("{:<24} {:<13} {:>16} {:>10} {:>9}  {}\n", "consumer", "state", "seq", "behind", "lag",
                     "dead letters"));
   for (const auto& view : views) {
@@ -239,7 +234,7 @@ Task<void> pause_consumer(pg::Connection& connection, std::string name, bool pau
                     "`todoke consumers add {} --renew` makes one",
                     name, name));
   }
-  auto done = co_await outbox::set_paused(connection, name, paused, soon());
+  auto done = co_await outbox::set_paused(connection, name, paused, answer_deadline());
   or_throw(std::move(done));
   print(fmt::format("{} {}\n", paused ? "paused" : "resumed", name));
   if (paused && !is_own(view)) {
@@ -249,7 +244,7 @@ Task<void> pause_consumer(pg::Connection& connection, std::string name, bool pau
 
 Task<void> replay_consumer(pg::Connection& connection, std::string name, const Arguments& arguments) {
   const auto point = point_of(arguments);
-  auto moved = co_await outbox::replay(connection, name, point, soon());
+  auto moved = co_await outbox::replay(connection, name, point, answer_deadline());
   const auto from = or_throw(std::move(moved));
   print(fmt::format("{} goes on after seq {}\n", name, from.value));
   const auto view = co_await view_of(connection, name);
@@ -268,7 +263,7 @@ Task<void> replay_consumer(pg::Connection& connection, std::string name, const A
 }
 
 Task<void> rebuild_consumer(pg::Connection& connection, std::string name, bool wait) {
-  auto asked = co_await outbox::ask_for_rebuild(connection, name, soon());
+  auto asked = co_await outbox::ask_for_rebuild(connection, name, answer_deadline());
   or_throw(std::move(asked));
   print(fmt::format("{} will be rebuilt by the node that runs it\n", name));
   if (wait) co_await wait_for_rebuild(connection, name);
@@ -281,18 +276,19 @@ Task<void> dead_letters(pg::Connection& connection, std::string name, std::strin
     if (seq && count == 0) throw UserError(fmt::format("{} is no dead letter of {}", *seq, name));
   };
   if (action == "retry") {
-    const auto count = co_await outbox::retry_dead_letters(connection, name, seq, soon());
+    const auto count = co_await outbox::retry_dead_letters(connection, name, seq, answer_deadline());
     check(count);
     print(fmt::format("{} will be tried again\n", count));
     co_return;
   }
   if (action == "drop") {
-    const auto count = co_await outbox::drop_dead_letters(connection, name, seq, soon());
+    const auto count = co_await outbox::drop_dead_letters(connection, name, seq, answer_deadline());
     check(count);
     print(fmt::format("{} dropped\n", count));
     co_return;
   }
-  const auto letters = co_await outbox::list_dead_letters(connection, name, kLettersListed, soon());
+  const auto letters =
+      co_await outbox::list_dead_letters(connection, name, kLettersListed, answer_deadline());
   for (const auto& letter : letters) {
     print(fmt::format("seq {} {} {} in {}, {} tries, {}: {}\n", letter.seq, letter.op, letter.event_id,
                       letter.topic_id, letter.tries, letter.failed_at, letter.error));

@@ -1,6 +1,8 @@
 #include "app/keys.hpp"
 
-#include "app/command.hpp"
+#include <unistd.h>
+
+#include "base/log.hpp"
 #include "embedded/config.hpp"
 #include "net/config.hpp"
 #include "orders/brokers/fix/config.hpp"
@@ -48,6 +50,13 @@ const Schema& schema() {
     return s;
   }();
   return instance;
+}
+
+void configure_logs(const Config& config) {
+  const auto& format = config.get(keys::kLogFormat);
+  const bool human = format == "human" || (format == "auto" && isatty(STDERR_FILENO) == 1);
+  log::configure(log::level_from(config.get(keys::kLogLevel)),
+                 human ? log::Format::human : log::Format::json);
 }
 
 }  // namespace todoke::app

@@ -1,4 +1,4 @@
-// The keys that belong to no room.
+// The keys that belong to no room, and the schema: the keys of all rooms.
 #pragma once
 
 #include <span>
@@ -37,3 +37,13 @@ inline constexpr Key<std::string> kLogFormat{{
 std::span<const KeySpec* const> all();
 
 }  // namespace todoke::app::keys
+
+namespace todoke::app {
+
+// The keys of all rooms.
+const Schema& schema();
+
+// Level and format of the logs, for commands that write any.
+void configure_logs(const Config& config);
+
+}  // namespace todoke::app

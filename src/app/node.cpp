@@ -23,27 +23,23 @@
 #include "app/database_service.hpp"
 #include "app/instance_file.hpp"
 #include "app/keys.hpp"
+#include "app/node_options.hpp"
 #include "app/pools.hpp"
-#include "app/role.hpp"
+#include "app/roles.hpp"
 #include "app/routes.hpp"
 #include "app/runtime.hpp"
-#include "app/server_config.hpp"
 #include "app/version.hpp"
 #include "base/attempt.hpp"
 #include "base/live_config.hpp"
 #include "base/log.hpp"
 #include "embedded/postgres.hpp"
-#include "index/index_consumer.hpp"
 #include "index/search_port.hpp"
 #include "net/config.hpp"
 #include "net/otlp_exporter.hpp"
 #include "net/server.hpp"
 #include "orders/worker/config.hpp"
-#include "outbox/config.hpp"
 #include "outbox/monitor.hpp"
 #include "outbox/retention.hpp"
-#include "pg/config.hpp"
-#include "relay/config.hpp"
 
 namespace todoke::app {
 namespace {
@@ -57,8 +53,6 @@ constexpr int kExitCut = 1;
 constexpr std::chrono::milliseconds kSameSignal(50);
 // Before the process is ended by force; stderr may be blocked.
 constexpr std::chrono::milliseconds kLastWords(200);
-// Files that a node needs beside its connections: the database's, pipes, certificates.
-constexpr rlim_t kFilesBesideConnections = 256;
 
 // As many files as the system lets us have: the default of many shells would cap the connections at a
 // thousand.
@@ -67,7 +61,7 @@ void raise_file_limit(const Config& config) {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-  const auto wanted = static_cast<rlim_t>(config.get(net::keys::kConnectionsMax)) + kFilesBesideConnections;
+  const auto wanted = open_files_wanted(config);
   if (limit.rlim_max < wanted) {
     log::warning("node", "the limit of open files is lower than server.connections_max needs",
                  {{"limit", limit.rlim_max}, {"wanted", wanted}});
@@ -89,48 +83,6 @@ void make_folder(const Config& config, const DatabaseInUse& database, const std:
   if (error) throw UserError(fmt::format("data_dir {} can't be made: {}", folder.string(), error.message()));
 }
 
-pg::PoolOptions pool_options(const Config& config, const DatabaseInUse& database) {
-  pg::PoolOptions options;
-  options.connect.url = database.url;
-  options.connections_max = static_cast<std::size_t>(config.get(pg::kDatabasePoolMax));
-  return options;
-}
-
-pg::ListenerOptions listener_options(const DatabaseInUse& database) {
-  pg::ListenerOptions options;
-  options.connect.url = database.url;
-  return options;
-}
-
-outbox::PressureThresholds thresholds(const Config& config) {
-  return {{config.get(outbox::keys::kPressure1), config.get(outbox::keys::kPressure2),
-           config.get(outbox::keys::kPressure3)}};
-}
-
-outbox::MonitorOptions monitor_options(const Config& config, bool has_relay) {
-  outbox::MonitorOptions options;
-  options.thresholds = thresholds(config);
-  if (has_relay && relay::search_is_on(config)) {
-    options.needed.push_back({std::string(index::kConsumerName),
-                              std::string(role_of_consumer(index::kConsumerName)),
-                              std::string(relay::keys::kSearch.spec.name)});
-  }
-  return options;
-}
-
-outbox::RetentionOptions retention_options(const Config& config) {
-  outbox::RetentionOptions options;
-  options.keep = config.get(outbox::keys::kRetention);
-  options.keep_max = config.get(outbox::keys::kRetentionMax);
-  options.bytes_max = config.get(outbox::keys::kBytesMax);
-  return options;
-}
-
-void write_out(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
-
 class Node {
  public:
   Node(const Config& config, const NodeOptions& options)
@@ -141,8 +93,9 @@ class Node {
         database_(database_in_use(config)),
         folder_(data_folder(config)),
         tracer_(registry_),
-        pools_(pool_options(config, database_), database_.embedded, clock_, registry_),
-        listener_(std::make_shared<pg::Listener>(runtime_.main(), listener_options(database_), registry_)),
+        pools_(pool_options(config, database_.url), database_.embedded, clock_, registry_),
+        listener_(
+            std::make_shared<pg::Listener>(runtime_.main(), listener_options(database_.url), registry_)),
         supervisor_(runtime_.main(), clock_, board_, registry_),
         live_(config),
         signals_(runtime_.main(), SIGINT, SIGTERM, SIGHUP),
@@ -209,7 +162,7 @@ class Node {
                     runtime_.reads(),
                     pools_,
                     *listener_,
-                    pool_options(config_, database_).connect,
+                    pool_options(config_, database_.url).connect,
                     log_,
                     pressure_,
                     std::make_shared<index::IndexSearch>(pools_.reads, clock_),
@@ -223,7 +176,7 @@ class Node {
                     [this](std::chrono::milliseconds time) { stop_extra_ = std::max(stop_extra_, time); },
                     [this](LiveConfig::Reader reader) { live_.on_change(std::move(reader)); },
                     [this](std::function<void()> reader) { file_readers_.push_back(std::move(reader)); }};
-    for (const auto& name : options_.roles) roles().at(name).build(parts);
+    for (const auto& name : options_.roles) find_role(name)->build(parts);
   }
 
   void add_log_services() {
@@ -232,7 +185,7 @@ class Node {
     const auto retention = std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_),
                                                                   pools_.background, board_, registry_);
     live_.on_change([monitor, retention](const Config& config) {
-      monitor->set_thresholds(thresholds(config));
+      monitor->set_thresholds(pressure_thresholds(config));
       retention->set_bounds(retention_options(config));
     });
     supervisor_.add(monitor);
@@ -256,7 +209,7 @@ class Node {
       log::warning("node", "limits.rates is off: every rate limit is lifted",
                    {{"source", config_.setting("limits.rates").source}});
     }
-    if (options_.banner) write_out(banner());
+    if (options_.banner) print(banner());
     const auto served = co_await attempt(serve());
     cut_when_stuck();
     co_await supervisor_.stop();
@@ -304,7 +257,7 @@ class Node {
     const auto took = std::chrono::duration<double>(clock_.steady() - began_).count();
     log::info("node", "ready",
               {{"public", public_->address()}, {"internal", internal_->address()}, {"seconds", took}});
-    if (options_.banner) write_out(fmt::format("ready after {:.2f} s\n", took));
+    if (options_.banner) print(fmt::format("ready after {:.2f} s\n", took));
   }
 
   void wait_for_signal() {
@@ -319,7 +272,7 @@ class Node {
         _exit(128 + signal);
       } else {
         log::info("node", "stopping", {{"signal", signal}});
-        if (options_.banner) write_out("stopping\n");
+        if (options_.banner) print("stopping\n");
         stop_asked_at_ = clock_.steady();
         stop_.set();
         supervisor_.interrupt();

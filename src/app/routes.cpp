@@ -1,7 +1,10 @@
 #include "app/routes.hpp"
 
+#include <fmt/format.h>
+
 #include "app/version.hpp"
 #include "base/json_writer.hpp"
+#include "orders/core/json_value.hpp"
 
 namespace todoke::app {
 namespace {
@@ -50,6 +53,23 @@ void add_internal_routes(net::Router& router, const HealthBoard& board, const me
   router.add("GET", "/metrics", [&registry](net::Request&) {
     return answer(net::text_response(kOk, registry.render(), metrics::Registry::kContentType));
   });
+}
+
+std::string health_summary(const std::string& body) {
+  const auto read = orders::read_json(body);
+  const auto* status = read ? read->member("status") : nullptr;
+  const auto* checks = read ? read->member("checks") : nullptr;
+  if (status == nullptr || checks == nullptr) return "an answer that can't be read";
+  std::string lines;
+  for (const auto& check : checks->values) {
+    const auto* name = check.member("name");
+    const auto* state = check.member("state");
+    if (name == nullptr || state == nullptr || state->text == "up") continue;
+    const auto* detail = check.member("detail");
+    lines += fmt::format("{}{} {}{}", lines.empty() ? ": " : "; ", name->text, state->text,
+                         detail == nullptr ? "" : fmt::format(" ({})", detail->text));
+  }
+  return status->text + lines;
 }
 
 }  // namespace todoke::app

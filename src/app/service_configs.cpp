@@ -1,6 +1,6 @@
 #include "app/service_configs.hpp"
 
-#include <map>
+#include <algorithm>
 #include <utility>
 
 #include "app/service_configs_sql.hpp"
@@ -12,9 +12,10 @@ namespace {
 // Ten times the keys that there are: what is beyond was not written by us.
 constexpr std::int32_t kLinesMax = 2'000;
 
-// By service, the values of its live keys that stand in the file.
-std::map<std::string, std::map<std::string, std::string>> seeds_of(const Config& config) {
-  std::map<std::string, std::map<std::string, std::string>> seeds;
+}  // namespace
+
+ConfigSeeds service_config_seeds(const Config& config) {
+  ConfigSeeds seeds;
   for (const auto& [name, spec] : config.schema().keys()) {
     if (!spec->live) continue;
     auto& seed = seeds[std::string(service_of(name))];
@@ -24,13 +25,34 @@ std::map<std::string, std::map<std::string, std::string>> seeds_of(const Config&
   return seeds;
 }
 
-}  // namespace
+StoredValue stored_value(const std::vector<ConfigRow>& rows, const std::string& key) {
+  for (const auto& row : rows) {
+    if (row.service != service_of(key)) continue;
+    const auto found = row.values.find(key);
+    return {found == row.values.end() ? std::nullopt : std::optional(found->second), row.version};
+  }
+  return {};
+}
+
+void check_config_change(const Config& config, std::vector<ConfigRow> rows, const std::string& key,
+                         const std::optional<std::string>& value) {
+  LiveConfig before(config);
+  before.set_rows(rows);
+  const auto own = std::find_if(rows.begin(), rows.end(),
+                                [&](const ConfigRow& row) { return row.service == service_of(key); });
+  auto& row = own == rows.end() ? rows.emplace_back(ConfigRow{std::string(service_of(key)), 0, {}}) : *own;
+  row.values.erase(key);
+  if (value) row.values.emplace(key, *value);
+  LiveConfig after(config);
+  after.set_rows(rows);
+  if (after.problems().size() > before.problems().size()) throw UserError(after.problems().back());
+}
 
 Task<std::vector<std::string>> seed_service_configs(pg::Connection& connection, const Config& config,
                                                     Deadline deadline) {
   std::vector<std::string> services;
   std::vector<std::string> objects;
-  for (const auto& [service, values] : seeds_of(config)) {
+  for (const auto& [service, values] : service_config_seeds(config)) {
     JsonWriter json;
     json.begin_object();
     for (const auto& [key, value] : values) json.member(key, value);

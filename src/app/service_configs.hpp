@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,22 @@
 #include "pg/connection.hpp"
 
 namespace todoke::app {
+
+// By service, the values of its live keys that stand in the file: what a new row begins with.
+using ConfigSeeds = std::map<std::string, std::map<std::string, std::string>>;
+ConfigSeeds service_config_seeds(const Config& config);
+
+// What the database says of a key, and the version of its service; 0: there is no row.
+struct StoredValue {
+  std::optional<std::string> value;
+  std::int64_t version = 0;
+};
+StoredValue stored_value(const std::vector<ConfigRow>& rows, const std::string& key);
+
+// Throws UserError when the configuration with the changed rows breaks a rule that it did not break before,
+// as a start would. A row that was refused before stays changeable: that is how an operator mends it.
+void check_config_change(const Config& config, std::vector<ConfigRow> rows, const std::string& key,
+                         const std::optional<std::string>& value);
 
 // Makes a row for each service with live keys that has none yet, with what the file says of them. Gives the
 // services that were seeded.

@@ -1,9 +1,10 @@
-// A role: a part of the node that can run in a process of its own. Adding one is adding a file that makes a
-// RoleRegistration; `todoke up` runs all of them, `todoke run --roles a,b` those that are named.
+// A role: a part of the node that can run in a process of its own. `todoke up` runs all of them, `todoke run
+// --roles a,b` those that are named. To add one: write the function that builds it and a line of the table,
+// in roles.cpp.
 #pragma once
 
 #include <functional>
-#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,17 +55,14 @@ struct NodeParts {
 
 struct Role {
   std::string_view name;
-  std::string_view summary;
-  std::function<void(NodeParts&)> build;
+  void (*build)(NodeParts&);
   std::vector<std::string_view> consumers = {};  // of the log, that it runs
 };
 
-class RoleRegistration {
- public:
-  explicit RoleRegistration(Role role);
-};
-
-const std::map<std::string_view, Role>& roles();
+// All of them, by name.
+const std::vector<Role>& roles();
+// Null where there is none of that name.
+const Role* find_role(std::string_view name);
 
 // The role that runs a consumer; empty when none does.
 std::string_view role_of_consumer(std::string_view name);

@@ -1,0 +1,79 @@
+#include "app/node_options.hpp"
+
+#include <utility>
+
+#include "app/roles.hpp"
+#include "index/index_consumer.hpp"
+#include "net/config.hpp"
+#include "outbox/config.hpp"
+#include "pg/config.hpp"
+#include "relay/config.hpp"
+
+namespace todoke::app {
+namespace {
+
+constexpr rlim_t kFilesBesideConnections = 256;
+
+}  // namespace
+
+net::ServerConfig public_server_config(const Config& config) {
+  net::ServerConfig server;
+  server.name = "public";
+  server.listen = config.get(net::keys::kListen);
+  server.tls_cert = config.get(net::keys::kTlsCert);
+  server.tls_key = config.get(net::keys::kTlsKey);
+  server.trusted_proxies = config.get(net::keys::kTrustedProxies);
+  server.limits = net::limits_from(config);
+  return server;
+}
+
+net::ServerConfig internal_server_config(const Config& config) {
+  net::ServerConfig server;
+  server.name = "internal";
+  server.listen = config.get(net::keys::kInternalListen);
+  server.limits = net::limits_from(config);
+  return server;
+}
+
+pg::PoolOptions pool_options(const Config& config, std::string url) {
+  pg::PoolOptions options;
+  options.connect.url = std::move(url);
+  options.connections_max = static_cast<std::size_t>(config.get(pg::kDatabasePoolMax));
+  return options;
+}
+
+pg::ListenerOptions listener_options(std::string url) {
+  pg::ListenerOptions options;
+  options.connect.url = std::move(url);
+  return options;
+}
+
+outbox::PressureThresholds pressure_thresholds(const Config& config) {
+  return {{config.get(outbox::keys::kPressure1), config.get(outbox::keys::kPressure2),
+           config.get(outbox::keys::kPressure3)}};
+}
+
+outbox::MonitorOptions monitor_options(const Config& config, bool has_relay) {
+  outbox::MonitorOptions options;
+  options.thresholds = pressure_thresholds(config);
+  if (has_relay && relay::search_is_on(config)) {
+    options.needed.push_back({std::string(index::kConsumerName),
+                              std::string(role_of_consumer(index::kConsumerName)),
+                              std::string(relay::keys::kSearch.spec.name)});
+  }
+  return options;
+}
+
+outbox::RetentionOptions retention_options(const Config& config) {
+  outbox::RetentionOptions options;
+  options.keep = config.get(outbox::keys::kRetention);
+  options.keep_max = config.get(outbox::keys::kRetentionMax);
+  options.bytes_max = config.get(outbox::keys::kBytesMax);
+  return options;
+}
+
+rlim_t open_files_wanted(const Config& config) {
+  return static_cast<rlim_t>(config.get(net::keys::kConnectionsMax)) + kFilesBesideConnections;
+}
+
+}  // namespace todoke::app

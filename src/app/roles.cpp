@@ -1,0 +1,131 @@
+// The roles, each with the function that builds it, and their table.
+#include "app/roles.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/version.hpp"
+#include "base/on_loop.hpp"
+#include "index/index_consumer.hpp"
+#include "index/sweeper.hpp"
+#include "orders/intake/api.hpp"
+#include "orders/worker/config.hpp"
+#include "orders/worker/dispatcher.hpp"
+#include "outbox/runner.hpp"
+#include "relay/relay.hpp"
+
+namespace todoke::app {
+namespace {
+
+// A search result may be a few seconds late; an OK may not.
+constexpr std::chrono::seconds kIndexDeferMax(10);
+
+// The search index: a consumer of the log.
+void build_index_role(NodeParts& parts) {
+  outbox::RunnerOptions options;
+  options.defer_max = kIndexDeferMax;
+  const auto& loop = parts.consumer_executor;
+  const auto add = [&](std::shared_ptr<Service> service) {
+    parts.add_service(std::make_shared<OnLoop>(loop, std::move(service)));
+  };
+  add(std::make_shared<outbox::Runner>(loop, std::make_shared<index::IndexConsumer>(), options,
+                                       parts.pools.background, parts.listener, parts.log, parts.clock,
+                                       parts.metrics));
+  add(std::make_shared<index::Sweeper>(loop, index::SweeperOptions(), parts.pools.background, parts.metrics));
+}
+
+// The order dispatcher: takes orders and, with outbox.enabled, sends them.
+void build_orders_role(NodeParts& parts) {
+  // The kill switch is read beside everything that orders do.
+  const auto halts = std::make_shared<orders::Halts>(parts.executor, parts.pools.control, parts.listener,
+                                                     parts.clock, parts.metrics);
+  auto api = orders::build_api({parts.config, parts.clock, parts.executor, parts.pools.orders, parts.listener,
+                                parts.database, parts.metrics, parts.public_router,
+                                parts.config.get(orders::keys::kAdapter), halts});
+  auto dispatcher = orders::build_dispatcher({parts.config, parts.clock, parts.executor, parts.pools.orders,
+                                              parts.listener, parts.database, parts.health, parts.metrics,
+                                              parts.tracer, halts, api.wake_waiters});
+  for (auto& service : dispatcher.services) parts.add_service(std::move(service));
+  for (auto& service : api.services) parts.add_service(std::move(service));
+  parts.add_service_stopped_first(api.stops_first);
+  parts.needs_to_stop(dispatcher.stops_within);
+  parts.on_change(dispatcher.on_change);
+  parts.on_change(api.on_change);
+  parts.on_sighup(api.read_tokens);
+}
+
+// The Nostr relay: takes events, stores them, serves them.
+void build_relay_role(NodeParts& parts) {
+  relay::RelayParts relay{parts.config,        parts.clock,       parts.relay_executor, parts.read_executor,
+                          parts.pools.control, parts.pools.reads, parts.listener,       parts.database,
+                          parts.log,           parts.pressure,    parts.search,         parts.metrics,
+                          parts.public_router, kVersion,          parts.on_change};
+  for (auto& service : relay::build_relay(std::move(relay)))
+    parts.add_service(std::make_shared<OnLoop>(parts.relay_executor, std::move(service)));
+}
+
+// index-v1 without its version.
+std::string_view consumer_stem(std::string_view consumer) {
+  const auto digits = consumer.find_last_not_of("0123456789");
+  if (digits == std::string_view::npos || digits + 1 == consumer.size()) return consumer;
+  const auto version = consumer.substr(0, digits + 1);
+  return version.ends_with("-v") ? version.substr(0, version.size() - 2) : consumer;
+}
+
+}  // namespace
+
+const std::vector<Role>& roles() {
+  static const std::vector<Role> kRoles{
+      {.name = "index", .build = build_index_role, .consumers = {index::kConsumerName}},
+      {.name = "orders", .build = build_orders_role},
+      {.name = "relay", .build = build_relay_role},
+  };
+  return kRoles;
+}
+
+const Role* find_role(std::string_view name) {
+  const auto found =
+      std::find_if(roles().begin(), roles().end(), [name](const Role& role) { return role.name == name; });
+  return found == roles().end() ? nullptr : &*found;
+}
+
+std::string_view role_of_consumer(std::string_view name) {
+  for (const auto& role : roles()) {
+    const auto& consumers = role.consumers;
+    if (std::find(consumers.begin(), consumers.end(), name) != consumers.end()) return role.name;
+  }
+  return {};
+}
+
+bool is_own_consumer(std::string_view name) {
+  return std::any_of(roles().begin(), roles().end(), [name](const Role& role) {
+    return std::any_of(role.consumers.begin(), role.consumers.end(),
+                       [name](std::string_view own) { return consumer_stem(own) == consumer_stem(name); });
+  });
+}
+
+std::vector<std::string> all_roles() {
+  std::vector<std::string> names;
+  for (const auto& role : roles()) names.emplace_back(role.name);
+  return names;
+}
+
+std::vector<std::string> parse_roles(std::string_view text) {
+  std::vector<std::string> names;
+  if (text == "none") return names;
+  while (true) {
+    const auto comma = text.find(',');
+    const auto name = std::string(text.substr(0, comma));
+    if (find_role(name) == nullptr) {
+      throw UserError(fmt::format("--roles: '{}' is no role of this build; there are: none, {}", name,
+                                  fmt::join(all_roles(), ", ")));
+    }
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (comma == std::string_view::npos) return names;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace todoke::app

@@ -1,0 +1,58 @@
+#include "app/service_configs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/keys.hpp"
+
+namespace todoke::app {
+namespace {
+
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+const std::vector<ConfigRow> kRows{{"log", 3, {{"log.level", "debug"}}}, {"relay", 2, {}}};
+
+TEST(ServiceConfigsTest, ANewRowBeginsWithTheLiveKeysOfTheFile) {
+  Config config(schema());
+  config.load_toml("data_dir = \"/d\"\n[relay]\nname = \"of the file\"\n[log]\nformat = \"json\"\n",
+                   "t.toml");
+  config.set_flag("relay.contact", "of a flag");
+  const auto seeds = service_config_seeds(config);
+  EXPECT_THAT(seeds.at("relay"), UnorderedElementsAre(Pair("relay.name", "of the file")));
+  EXPECT_TRUE(seeds.at("log").empty());
+  EXPECT_FALSE(seeds.contains("data_dir"));
+}
+
+TEST(ServiceConfigsTest, EveryServiceWithLiveKeysGetsARow) {
+  const auto seeds = service_config_seeds(Config(schema()));
+  for (const auto& [name, spec] : schema().keys()) {
+    EXPECT_TRUE(!spec->live || seeds.contains(std::string(service_of(name)))) << name;
+  }
+}
+
+TEST(ServiceConfigsTest, WhatIsStoredComesWithTheVersionOfItsService) {
+  EXPECT_EQ(stored_value(kRows, "log.level").value, "debug");
+  EXPECT_EQ(stored_value(kRows, "log.level").version, 3);
+  EXPECT_EQ(stored_value(kRows, "relay.name").value, std::nullopt);
+  EXPECT_EQ(stored_value(kRows, "relay.name").version, 2);
+  EXPECT_EQ(stored_value(kRows, "auth.mode").version, 0);
+}
+
+TEST(ServiceConfigsTest, AChangeThatBreaksARuleIsRefused) {
+  const Config config(schema());
+  EXPECT_NO_THROW(check_config_change(config, kRows, "log.pressure_rows_1", "5"));
+  EXPECT_THAT([&] { check_config_change(config, kRows, "log.pressure_rows_3", "1"); },
+              testing::ThrowsMessage<UserError>(HasSubstr("must grow")));
+}
+
+TEST(ServiceConfigsTest, ARowThatIsRefusedAlreadyCanBeMendedStepByStep) {
+  const Config config(schema());
+  const std::vector<ConfigRow> broken{{"log", 1, {{"log.pressure_rows_3", "1"}, {"log.level", "no level"}}}};
+  EXPECT_NO_THROW(check_config_change(config, broken, "log.level", "info"));
+  EXPECT_NO_THROW(check_config_change(config, broken, "log.pressure_rows_3", std::nullopt));
+}
+
+}  // namespace
+}  // namespace todoke::app
