@@ -28,6 +28,18 @@ namespace {
 constexpr RemovedKey kRemovedKeys[] = {
     {"database.connect_timeout", "it is 5s for everybody"},
     {"database.embedded_start_timeout", "it is 60s for everybody"},
+    {"log.pressure_rows_1", "use log.pressure_rows"},
+    {"log.pressure_rows_2", "it is five times log.pressure_rows"},
+    {"log.pressure_rows_3", "it is ten times log.pressure_rows"},
+    {"relay.batch_events_max", "it is 256 for everybody"},
+    {"relay.cache_topics", "it is 256 for everybody; relay.cache_bytes = 0 keeps none"},
+    {"relay.ping_interval", "it is two fifths of relay.idle_timeout"},
+    {"relay.queue_events_max", "it is 16384 for everybody"},
+    {"server.body_bytes_max", "it is 1MiB for everybody"},
+    {"server.header_timeout", "it is 10s for everybody"},
+    {"server.idle_timeout", "it is 75s for everybody"},
+    {"server.request_timeout", "it is 30s for everybody"},
+    {"topics.enabled_max", "it is 10000 for everybody; relay.accept_topics = any knows no bound"},
 };
 
 }  // namespace

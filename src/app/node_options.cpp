@@ -49,8 +49,7 @@ pg::ListenerOptions listener_options(std::string url) {
 }
 
 outbox::PressureThresholds pressure_thresholds(const Config& config) {
-  return {{config.get(outbox::keys::kPressure1), config.get(outbox::keys::kPressure2),
-           config.get(outbox::keys::kPressure3)}};
+  return outbox::PressureThresholds::from(config.get(outbox::keys::kPressureRows));
 }
 
 outbox::MonitorOptions monitor_options(const Config& config, bool has_relay) {

@@ -42,16 +42,16 @@ TEST(ServiceConfigsTest, WhatIsStoredComesWithTheVersionOfItsService) {
 
 TEST(ServiceConfigsTest, AChangeThatBreaksARuleIsRefused) {
   const Config config(schema());
-  EXPECT_NO_THROW(check_config_change(config, kRows, "log.pressure_rows_1", "5"));
-  EXPECT_THAT([&] { check_config_change(config, kRows, "log.pressure_rows_3", "1"); },
-              testing::ThrowsMessage<UserError>(HasSubstr("must grow")));
+  EXPECT_NO_THROW(check_config_change(config, kRows, "log.retention", "5d"));
+  EXPECT_THAT([&] { check_config_change(config, kRows, "log.retention_max", "1d"); },
+              testing::ThrowsMessage<UserError>(HasSubstr("must be at least")));
 }
 
 TEST(ServiceConfigsTest, ARowThatIsRefusedAlreadyCanBeMendedStepByStep) {
   const Config config(schema());
-  const std::vector<ConfigRow> broken{{"log", 1, {{"log.pressure_rows_3", "1"}, {"log.level", "no level"}}}};
+  const std::vector<ConfigRow> broken{{"log", 1, {{"log.retention_max", "1d"}, {"log.level", "no level"}}}};
   EXPECT_NO_THROW(check_config_change(config, broken, "log.level", "info"));
-  EXPECT_NO_THROW(check_config_change(config, broken, "log.pressure_rows_3", std::nullopt));
+  EXPECT_NO_THROW(check_config_change(config, broken, "log.retention_max", std::nullopt));
 }
 
 }  // namespace

@@ -8,11 +8,10 @@ namespace todoke::net {
 
 std::span<const KeySpec* const> config_keys() {
   static constexpr const KeySpec* kKeys[] = {
-      &keys::kListen.spec,         &keys::kInternalListen.spec, &keys::kTlsCert.spec,
-      &keys::kTlsKey.spec,         &keys::kTrustedProxies.spec, &keys::kConnectionsMax.spec,
-      &keys::kBodyBytesMax.spec,   &keys::kHeaderTimeout.spec,  &keys::kIdleTimeout.spec,
-      &keys::kRequestTimeout.spec, &keys::kDrainTimeout.spec,   &keys::kIoThreads.spec,
-      &keys::kRates.spec,          &keys::kTraceEndpoint.spec,
+      &keys::kListen.spec,        &keys::kInternalListen.spec, &keys::kTlsCert.spec,
+      &keys::kTlsKey.spec,        &keys::kTrustedProxies.spec, &keys::kConnectionsMax.spec,
+      &keys::kDrainTimeout.spec,  &keys::kIoThreads.spec,      &keys::kRates.spec,
+      &keys::kTraceEndpoint.spec,
   };
   return kKeys;
 }
@@ -28,10 +27,6 @@ Expected<void> check_config(const Config& config) {
 ServerLimits limits_from(const Config& config) {
   ServerLimits limits;
   limits.connections_max = static_cast<std::size_t>(config.get(keys::kConnectionsMax));
-  limits.body_bytes_max = static_cast<std::size_t>(config.get(keys::kBodyBytesMax));
-  limits.header_timeout = config.get(keys::kHeaderTimeout);
-  limits.idle_timeout = config.get(keys::kIdleTimeout);
-  limits.request_timeout = config.get(keys::kRequestTimeout);
   limits.drain_timeout = config.get(keys::kDrainTimeout);
   return limits;
 }

@@ -56,47 +56,6 @@ inline constexpr Key<std::int64_t> kConnectionsMax{{
     .min = 1,
     .max = 1'000'000,
 }};
-inline constexpr Key<std::int64_t> kBodyBytesMax{{
-    .name = "server.body_bytes_max",
-    .type = KeyType::size,
-    .fallback = "1MiB",
-    .meaning = "Largest body of a request; a larger one gets 413. Some routes have limits of their own.",
-    .min = 1024,
-    .max = 256 * 1024 * 1024,
-}};
-inline constexpr Key<std::chrono::milliseconds> kHeaderTimeout{{
-    .name = "server.header_timeout",
-    .type = KeyType::duration,
-    .fallback = "10s",
-    .meaning = "Time from the first byte of a request to the end of its header, and for a TLS handshake. A "
-               "slower client "
-               "gets 408.",
-    .unit = "s",
-    .min = 100,
-    .max = 300'000,
-}};
-inline constexpr Key<std::chrono::milliseconds> kIdleTimeout{{
-    .name = "server.idle_timeout",
-    .type = KeyType::duration,
-    .fallback = "75s",
-    .meaning = "How long a connection may stay open between two requests. Should be longer than the same "
-               "setting of a "
-               "proxy in front.",
-    .unit = "s",
-    .min = 1'000,
-    .max = 3'600'000,
-}};
-inline constexpr Key<std::chrono::milliseconds> kRequestTimeout{{
-    .name = "server.request_timeout",
-    .type = KeyType::duration,
-    .fallback = "30s",
-    .meaning = "Time for working on a request after it has arrived; then the client gets 503. Some routes "
-               "have limits of "
-               "their own.",
-    .unit = "s",
-    .min = 100,
-    .max = 600'000,
-}};
 inline constexpr Key<std::chrono::milliseconds> kDrainTimeout{{
     .name = "server.drain_timeout",
     .type = KeyType::duration,

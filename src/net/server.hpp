@@ -25,13 +25,18 @@
 
 namespace todoke::net {
 
+// Only connections_max and drain_timeout are keys. A route that needs another limit for its body or its
+// handler has one (router.hpp), and nobody has a reason to turn the rest.
 struct ServerLimits {
   std::size_t connections_max = 10'000;  // over it: 503 and close
   std::size_t body_bytes_max = 1024 * 1024;
-  std::chrono::milliseconds header_timeout{
-      10'000};  // from a request's first byte to the end of its header; TLS handshake
-  std::chrono::milliseconds body_timeout{30'000};     // for the whole body
-  std::chrono::milliseconds idle_timeout{75'000};     // between requests
+  // From a request's first byte to the end of its header, and for a TLS handshake: ten times what a slow
+  // mobile line takes, and short enough that slow attackers don't fill connections_max.
+  std::chrono::milliseconds header_timeout{10'000};
+  std::chrono::milliseconds body_timeout{30'000};  // for the whole body
+  // Between requests. Longer than the 60 s of common proxies, so that they close first and never send a
+  // request into a connection that is just being closed here.
+  std::chrono::milliseconds idle_timeout{75'000};
   std::chrono::milliseconds request_timeout{30'000};  // for the handler
   std::chrono::milliseconds write_timeout{30'000};    // for the whole answer
   std::chrono::milliseconds drain_timeout{2'000};     // at shutdown

@@ -43,28 +43,15 @@ inline constexpr Key<std::int64_t> kBytesMax{{
     .max = std::numeric_limits<std::int64_t>::max(),
     .live = true,
 }};
-inline constexpr Key<std::int64_t> kPressure1{{
-    .name = "log.pressure_rows_1",
+inline constexpr Key<std::int64_t> kPressureRows{{
+    .name = "log.pressure_rows",
     .type = KeyType::integer,
     .fallback = "100000",
-    .meaning = "Rows that a mandatory consumer may be behind before the node stops backfilling (pressure 1).",
+    .meaning = "Rows that a mandatory consumer may be behind before the node stops backfilling (pressure 1). "
+               "At five times that it refuses events of low-priority topics (2), at ten times that clients "
+               "may send only a quarter of what their rate limits allow (3).",
     .min = 1,
-    .live = true,
-}};
-inline constexpr Key<std::int64_t> kPressure2{{
-    .name = "log.pressure_rows_2",
-    .type = KeyType::integer,
-    .fallback = "500000",
-    .meaning = "… before events of low-priority topics are refused (pressure 2).",
-    .min = 1,
-    .live = true,
-}};
-inline constexpr Key<std::int64_t> kPressure3{{
-    .name = "log.pressure_rows_3",
-    .type = KeyType::integer,
-    .fallback = "1000000",
-    .meaning = "… before clients may send only a quarter of what their rate limits allow (pressure 3).",
-    .min = 1,
+    .max = 1'000'000'000'000,
     .live = true,
 }};
 

@@ -23,10 +23,5 @@ TEST(LogConfig, TimesThatContradictEachOtherAreRefused) {
             "log.retention_max must be at least log.retention");
 }
 
-TEST(LogConfig, ThresholdsThatDoNotGrowAreRefused) {
-  EXPECT_EQ(refusal_of({{"log.pressure_rows_1", "10"}, {"log.pressure_rows_2", "10"}}),
-            "log.pressure_rows_1, _2 and _3 must grow");
-}
-
 }  // namespace
 }  // namespace todoke::outbox

@@ -20,6 +20,9 @@ inline constexpr int kPressureMax = 3;
 struct PressureThresholds {
   // Rows that the slowest mandatory consumer is behind.
   std::array<std::int64_t, kPressureMax> backlog{100'000, 500'000, 1'000'000};
+
+  // From log.pressure_rows: the first step, then five and ten times as many.
+  static constexpr PressureThresholds from(std::int64_t rows) { return {{rows, 5 * rows, 10 * rows}}; }
 };
 
 // Pure: the next level, from the level now and the backlog.

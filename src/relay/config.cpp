@@ -40,9 +40,6 @@ Expected<void> check_sizes(const Config& config) {
     return refuse(fmt::format("relay.limit_default ({}) must be at most relay.limit_max ({})",
                               config.get(keys::kLimitDefault), config.get(keys::kLimitMax)));
   }
-  if (config.get(keys::kBatchEventsMax) > config.get(keys::kQueueEventsMax)) {
-    return refuse("relay.batch_events_max must be at most relay.queue_events_max");
-  }
   return {};
 }
 
@@ -50,43 +47,54 @@ Expected<void> check_sizes(const Config& config) {
 
 std::span<const KeySpec* const> config_keys() {
   static constexpr const KeySpec* kKeys[] = {
-      &keys::kTopicPolicy.spec,    &keys::kAcceptTopics.spec,
-      &keys::kNetworkId.spec,      &keys::kReserved.spec,
-      &keys::kMapping.spec,        &keys::kTopicsMax.spec,
-      &keys::kName.spec,           &keys::kDescription.spec,
-      &keys::kContact.spec,        &keys::kPubkey.spec,
-      &keys::kSoftware.spec,       &keys::kIcon.spec,
-      &keys::kBanner.spec,         &keys::kPostingPolicy.spec,
-      &keys::kPrivacyPolicy.spec,  &keys::kTermsOfService.spec,
-      &keys::kPublicUrl.spec,      &keys::kMessageBytesMax.spec,
-      &keys::kEventBytesMax.spec,  &keys::kTagsMax.spec,
-      &keys::kFiltersMax.spec,     &keys::kSubscriptionsMax.spec,
-      &keys::kLimitDefault.spec,   &keys::kLimitMax.spec,
-      &keys::kFutureMax.spec,      &keys::kPastMax.spec,
-      &keys::kDifficultyMin.spec,  &keys::kQueryTimeout.spec,
-      &keys::kSearch.spec,         &keys::kCompression.spec,
-      &keys::kPingInterval.spec,   &keys::kIdleTimeout.spec,
-      &keys::kSendTimeout.spec,    &keys::kSendQueueBytesMax.spec,
-      &keys::kCacheTopics.spec,    &keys::kCacheEvents.spec,
-      &keys::kCacheBytes.spec,     &keys::kBatchEventsMax.spec,
-      &keys::kQueueEventsMax.spec, &keys::kEventsPerMinute.spec,
-      &keys::kReqsPerMinute.spec,  &keys::kConnectionsPerMinute.spec,
-      &keys::kAuthMode.spec,       &keys::kEnforceAt.spec,
-      &keys::kGrace.spec,          &keys::kAuthTimeout.spec,
+      &keys::kTopicPolicy.spec,
+      &keys::kAcceptTopics.spec,
+      &keys::kNetworkId.spec,
+      &keys::kReserved.spec,
+      &keys::kMapping.spec,
+      &keys::kName.spec,
+      &keys::kDescription.spec,
+      &keys::kContact.spec,
+      &keys::kPubkey.spec,
+      &keys::kSoftware.spec,
+      &keys::kIcon.spec,
+      &keys::kBanner.spec,
+      &keys::kPostingPolicy.spec,
+      &keys::kPrivacyPolicy.spec,
+      &keys::kTermsOfService.spec,
+      &keys::kPublicUrl.spec,
+      &keys::kMessageBytesMax.spec,
+      &keys::kEventBytesMax.spec,
+      &keys::kTagsMax.spec,
+      &keys::kFiltersMax.spec,
+      &keys::kSubscriptionsMax.spec,
+      &keys::kLimitDefault.spec,
+      &keys::kLimitMax.spec,
+      &keys::kFutureMax.spec,
+      &keys::kPastMax.spec,
+      &keys::kDifficultyMin.spec,
+      &keys::kQueryTimeout.spec,
+      &keys::kSearch.spec,
+      &keys::kCompression.spec,
+      &keys::kIdleTimeout.spec,
+      &keys::kSendTimeout.spec,
+      &keys::kSendQueueBytesMax.spec,
+      &keys::kCacheEvents.spec,
+      &keys::kCacheBytes.spec,
+      &keys::kEventsPerMinute.spec,
+      &keys::kReqsPerMinute.spec,
+      &keys::kConnectionsPerMinute.spec,
+      &keys::kAuthMode.spec,
+      &keys::kEnforceAt.spec,
+      &keys::kGrace.spec,
+      &keys::kAuthTimeout.spec,
   };
   return kKeys;
 }
 
 Expected<void> check_config(const Config& config) {
   if (auto checked = check_identity(config); !checked) return checked;
-  if (auto checked = check_sizes(config); !checked) return checked;
-  if (config.get(keys::kIdleTimeout) <= config.get(keys::kPingInterval)) {
-    return refuse(
-        "relay.idle_timeout must be longer than relay.ping_interval: a quiet client would be closed before "
-        "it "
-        "is asked");
-  }
-  return {};
+  return check_sizes(config);
 }
 
 bool search_is_on(const Config& config) {

@@ -49,14 +49,6 @@ inline constexpr Key<std::string> kMapping{{
         "stands for its ids by v1 and v2.",
     .choices = "v1|v2|both",
 }};
-inline constexpr Key<std::int64_t> kTopicsMax{{
-    .name = "topics.enabled_max",
-    .type = KeyType::integer,
-    .fallback = "10000",
-    .meaning = "Topics that the node takes at once.",
-    .min = 1,
-    .max = 1'000'000,
-}};
 inline constexpr Key<std::string> kName{{
     .name = "relay.name",
     .type = KeyType::text,
@@ -244,20 +236,12 @@ inline constexpr Key<std::string> kCompression{{
     .meaning = "Whether permessage-deflate is offered to clients.",
     .choices = "on|off",
 }};
-inline constexpr Key<std::chrono::milliseconds> kPingInterval{{
-    .name = "relay.ping_interval",
-    .type = KeyType::duration,
-    .fallback = "30s",
-    .meaning = "A client from which nothing came for so long gets a ping.",
-    .unit = "s",
-    .min = 100,
-    .max = 3'600'000,
-}};
 inline constexpr Key<std::chrono::milliseconds> kIdleTimeout{{
     .name = "relay.idle_timeout",
     .type = KeyType::duration,
     .fallback = "75s",
-    .meaning = "A client from which nothing came for so long, not even a pong, is closed.",
+    .meaning = "A client from which nothing came for so long, not even a pong, is closed. It gets a ping "
+               "after two fifths of that.",
     .unit = "s",
     .min = 200,
     .max = 3'600'000,
@@ -279,14 +263,6 @@ inline constexpr Key<std::int64_t> kSendQueueBytesMax{{
     .min = 64 * 1024,
     .max = 1024LL * 1024 * 1024,
 }};
-inline constexpr Key<std::int64_t> kCacheTopics{{
-    .name = "relay.cache_topics",
-    .type = KeyType::integer,
-    .fallback = "256",
-    .meaning = "Topics whose recent events are kept in memory. 0: none.",
-    .min = 0,
-    .max = 100'000,
-}};
 inline constexpr Key<std::int64_t> kCacheEvents{{
     .name = "relay.cache_events",
     .type = KeyType::integer,
@@ -299,25 +275,9 @@ inline constexpr Key<std::int64_t> kCacheBytes{{
     .name = "relay.cache_bytes",
     .type = KeyType::size,
     .fallback = "64MiB",
-    .meaning = "Memory for recent events of all topics.",
-    .min = 1024 * 1024,
+    .meaning = "Memory for recent events of all topics. 0: none are kept.",
+    .min = 0,
     .max = 64LL * 1024 * 1024 * 1024,
-}};
-inline constexpr Key<std::int64_t> kBatchEventsMax{{
-    .name = "relay.batch_events_max",
-    .type = KeyType::integer,
-    .fallback = "256",
-    .meaning = "Events that are committed together; fewer where they have many tags.",
-    .min = 1,
-    .max = 4'096,
-}};
-inline constexpr Key<std::int64_t> kQueueEventsMax{{
-    .name = "relay.queue_events_max",
-    .type = KeyType::integer,
-    .fallback = "16384",
-    .meaning = "Events that wait for their commit. Clients are no longer read when an eighth of it is full.",
-    .min = 64,
-    .max = 1'000'000,
 }};
 inline constexpr Key<std::int64_t> kEventsPerMinute{{
     .name = "limits.events_per_minute",

@@ -113,7 +113,7 @@ bool RecentCache::find(const nostr::Filter& filter, std::size_t limit, const Vie
 }
 
 bool RecentCache::wants(const std::string& topic) const {
-  return limits_.topics_max > 0 && !windows_.contains(topic);
+  return limits_.bytes_max > 0 && !windows_.contains(topic);
 }
 
 std::uint64_t RecentCache::begin_fill(const std::string& topic) {

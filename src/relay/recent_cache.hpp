@@ -3,7 +3,7 @@
 // thread-safe.
 //
 // Bounded: `topics_max` windows (the one unused for longest goes), `events_max` events in a window,
-// `bytes_max` of JSON in all. `fill_bytes_max` bounds what is read to fill a window.
+// `bytes_max` of JSON in all; 0 keeps nothing. `fill_bytes_max` bounds what is read to fill a window.
 #pragma once
 
 #include <cstddef>

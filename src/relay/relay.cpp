@@ -78,17 +78,7 @@ TopicSettings topic_settings_from(const Config& config) {
   TopicSettings settings;
   settings.reserved = config.get(keys::kReserved);
   settings.accept_any = config.get(keys::kAcceptTopics) == "any";
-  settings.enabled_max = static_cast<std::int32_t>(config.get(keys::kTopicsMax));
   return settings;
-}
-
-WriterOptions writer_options_from(const Config& config, pg::ConnectOptions database) {
-  WriterOptions options;
-  options.connect = std::move(database);
-  options.batch.events_max = size_of(config.get(keys::kBatchEventsMax));
-  options.queue_events_max = size_of(config.get(keys::kQueueEventsMax));
-  options.queue_events_high = options.queue_events_max / 8;
-  return options;
 }
 
 ReadLimits read_limits_from(const Config& config) {
@@ -111,7 +101,6 @@ HubOptions hub_options_from(const Config& config, nostr::TopicPolicy policy, pg:
   options.policy = policy;
   options.subscriptions_max = size_of(config.get(keys::kSubscriptionsMax));
   options.query_timeout = config.get(keys::kQueryTimeout);
-  options.cache.topics_max = size_of(config.get(keys::kCacheTopics));
   options.cache.events_max = size_of(config.get(keys::kCacheEvents));
   options.cache.bytes_max = size_of(config.get(keys::kCacheBytes));
   return options;
@@ -121,7 +110,7 @@ net::WsOptions ws_options_from(const Config& config) {
   net::WsOptions options;
   options.message_bytes_max = size_of(config.get(keys::kMessageBytesMax) * kFrameRoom);
   options.queue_bytes_max = size_of(config.get(keys::kSendQueueBytesMax));
-  options.ping_interval = config.get(keys::kPingInterval);
+  options.ping_interval = config.get(keys::kIdleTimeout) * 2 / 5;
   options.idle_timeout = config.get(keys::kIdleTimeout);
   options.write_timeout = config.get(keys::kSendTimeout);
   options.compression = config.get(keys::kCompression) == "on";
@@ -183,8 +172,8 @@ class Relay {
         hub_(parts.executor, parts.read_executor,
              hub_options_from(parts.config, policy_, parts.database, parts.read_pool.connections_max()),
              reader_, parts.listener, topics_, parts.log, parts.clock, metrics_),
-        writer_(parts.executor, writer_options_from(parts.config, parts.database), parts.clock, metrics_,
-                duplicates_, hub_, parts.log),
+        writer_(parts.executor, WriterOptions{.connect = parts.database}, parts.clock, metrics_, duplicates_,
+                hub_, parts.log),
         ephemeral_(parts.executor, parts.pool, parts.listener, parts.clock, metrics_,
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
         event_rate_("event", per_minute(parts.config.get(keys::kEventsPerMinute)), rates_on(parts.config),

@@ -37,8 +37,10 @@ namespace todoke::relay {
 struct WriterOptions {
   pg::ConnectOptions connect;
   // The rows bound how long a batch holds the log's lock: 256 ordinary events make about 1,500.
-  BatchLimits batch{.events_max = 128, .rows_max = 5'000};
+  BatchLimits batch{.events_max = 256, .rows_max = 5'000};
+  // Eight batches, some tenths of a second of work: with more in line, clients are not read.
   std::size_t queue_events_high = 2'048;
+  // What those clients may have sent already, and a burst of new ones; then events are refused.
   std::size_t queue_events_max = 16'384;
   std::chrono::milliseconds patience{5'000};
 };

@@ -117,12 +117,16 @@ TEST(CommandLine, DoctorFindsWhatAStartWouldRefuse) {
 // What a start refuses before it touches anything, in the same words.
 TEST(CommandLine, DoctorAndStartRefuseTheSameSettings) {
   const TempFolder folder;
-  const std::vector<std::vector<std::string>> wrong{
-      {"--relay.pubkey", "npub1xyz"},      {"--relay.idle_timeout", "10s"},
-      {"--relay.public_url", "ftp://x"},   {"--log.retention", "90d"},
-      {"--log.pressure_rows_1", "600000"}, {"--outbox.lock_lease_sec", "2"},
-      {"--broker.adapter", "http"},        {"--orders.instruments", "x"},
-      {"--trace.endpoint", "foo"},         {"--server.internal_listen", "127.0.0.1:7447"}};
+  const std::vector<std::vector<std::string>> wrong{{"--relay.pubkey", "npub1xyz"},
+                                                    {"--relay.limit_max", "100"},
+                                                    {"--relay.public_url", "ftp://x"},
+                                                    {"--log.retention", "90d"},
+                                                    {"--relay.send_queue_bytes_max", "64KiB"},
+                                                    {"--outbox.lock_lease_sec", "2"},
+                                                    {"--broker.adapter", "http"},
+                                                    {"--orders.instruments", "x"},
+                                                    {"--trace.endpoint", "foo"},
+                                                    {"--server.internal_listen", "127.0.0.1:7447"}};
   for (const auto& flags : wrong) {
     std::vector<std::string> up{"up", "--data_dir", folder.path().string()};
     up.insert(up.end(), flags.begin(), flags.end());

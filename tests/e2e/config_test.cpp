@@ -151,9 +151,13 @@ TEST_F(LiveConfiguration, ARemovedKeyThatIsStillSetIsToldAndPassedOver) {
   EXPECT_THAT(said, HasSubstr("warn  configuration  " + by_flag));
 
   node.sql(
-      "UPDATE cn_admin.service_configs SET config = config || '{\"log.colour\": \"red\"}'"
+      "UPDATE cn_admin.service_configs SET config = config || '{\"log.pressure_rows_1\": \"7\"}'"
       " WHERE service = 'log'");
-  wait_for_health(node, "log.colour: no such key");
+  node.process().wait_for_output("log.pressure_rows_1 is no longer a key");
+  EXPECT_THAT(doctor().out,
+              HasSubstr("log.pressure_rows_1 is no longer a key and has no effect: use log.pre"));
+  EXPECT_EQ(config({"unset", "log.pressure_rows_1"}).code, 0);
+  EXPECT_THAT(doctor().out, Not(HasSubstr("log.pressure_rows_1")));
 }
 
 TEST_F(LiveConfiguration, TheFirstStartSeedsItFromTheFileAndLaterEditsOfTheFileAreTold) {

@@ -283,7 +283,7 @@ class LiveReader {
 };
 
 INSTANTIATE_TEST_SUITE_P(, DifferentialTest,
-                         testing::Values(RelayMode{"Tables", 1, {{"relay.cache_topics", "0"}}},
+                         testing::Values(RelayMode{"Tables", 1, {{"relay.cache_bytes", "0"}}},
                                          RelayMode{"Memory", 2, {}, false, true},
                                          RelayMode{
                                              "SmallMemory", 3, {{"relay.cache_events", "20"}}, false, true},

@@ -63,7 +63,7 @@ class FiltersTest : public testing::TestWithParam<FilterMode> {
 };
 
 INSTANTIATE_TEST_SUITE_P(, FiltersTest,
-                         testing::Values(FilterMode{"Tables", {{"relay.cache_topics", "0"}}},
+                         testing::Values(FilterMode{"Tables", {{"relay.cache_bytes", "0"}}},
                                          FilterMode{"Memory", {}, true},
                                          FilterMode{"SmallMemory", {{"relay.cache_events", "10"}}, true},
                                          FilterMode{"Open", kOpen}),
@@ -441,7 +441,7 @@ TEST_F(FilterTextsTest, LimitsAreClampedSilently) {
 }
 
 TEST_F(FilterTextsTest, QueryThatTakesTooLongIsClosed) {
-  RelayRig impatient(Flags{{"relay.query_timeout", "100ms"}, {"relay.cache_topics", "0"}});
+  RelayRig impatient(Flags{{"relay.query_timeout", "100ms"}, {"relay.cache_bytes", "0"}});
   NostrClient there(impatient.url());
   SqlSession blocker(impatient.database()->url());
   blocker.run("BEGIN");

@@ -49,7 +49,7 @@ TEST_F(ReadsTest, EventOfTwoTopicsComesOnceFromWindowsThatWereFilledFromTheTable
 TEST(LargeReadsTest, MemoryOfARequestDoesNotGrowWithItsFilters) {
   const RelayRig rig(Flags{{"relay.event_bytes_max", "1MiB"},
                            {"relay.message_bytes_max", "2MiB"},
-                           {"relay.cache_topics", "0"},
+                           {"relay.cache_bytes", "0"},
                            {"relay.query_timeout", "60s"},
                            {"relay.compression", "off"}});
   NostrClient client(rig.url(), large_messages());
