@@ -6,6 +6,8 @@ namespace todoke::queue {
 
 std::string_view to_string(RowStatus status) {
   switch (status) {
+    case RowStatus::pending:
+      return "pending";
     case RowStatus::succeeded:
       return "succeeded";
     case RowStatus::failed:
@@ -16,26 +18,28 @@ std::string_view to_string(RowStatus status) {
   return "";
 }
 
-Step next_step(const RowState& row, const Policy& policy, bool can_look_up) {
+Step next_step(const RowState& row, int attempts_max, bool can_look_up) {
   const bool looks_up = row.in_doubt && can_look_up;
-  if (row.attempts >= policy.attempts_max) return looks_up ? Step::look_up_then_give_up : Step::give_up;
+  if (row.attempts >= attempts_max) return looks_up ? Step::look_up_then_give_up : Step::give_up;
   return looks_up ? Step::look_up_then_try : Step::try_it;
 }
 
-Verdict judge(const RowState& row, const Outcome& outcome, const Policy& policy, double jitter) {
-  const bool old_doubt = row.in_doubt && !outcome.doubt_ended;
-  const bool counts = outcome.was_tried && outcome.counts;
-  const int attempts = std::min(row.attempts + (counts ? 1 : 0), std::max(policy.attempts_max, row.attempts));
+Verdict judge(const RowState& row, const Outcome& outcome, bool counts, const Policy& policy, double jitter) {
+  const bool in_doubt = (row.in_doubt && !outcome.doubt_ended) || outcome.in_doubt;
+  const bool adds_one = outcome.was_tried && (counts || outcome.counts_always);
+  const int attempts =
+      std::min(row.attempts + (adds_one ? 1 : 0), std::max(policy.attempts_max, row.attempts));
   switch (outcome.kind) {
     case Outcome::Kind::done:
       return {RowStatus::succeeded, row.attempts, false, std::nullopt};
+    case Outcome::Kind::untouched:
+      return {RowStatus::pending, row.attempts, row.in_doubt, std::nullopt};
     case Outcome::Kind::permanent:
-      return {RowStatus::aborted, attempts, old_doubt || outcome.in_doubt, std::nullopt};
+      return {RowStatus::aborted, attempts, in_doubt, std::nullopt};
     case Outcome::Kind::transient:
       break;
   }
-  const bool in_doubt = old_doubt || outcome.in_doubt;
-  if (counts && attempts >= policy.attempts_max) {
+  if (adds_one && attempts >= policy.attempts_max) {
     return {RowStatus::aborted, attempts, in_doubt, std::nullopt};
   }
   const auto by_table = policy.retry.delay(std::max(attempts, 1), jitter);

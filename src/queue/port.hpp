@@ -1,5 +1,5 @@
-// What the worker needs of its table (Port) and of those who do the work (Handler). The table's user derives
-// its own Job with what a row holds.
+// What a Worker needs of its table (Port) and of the code that does the work (Handler). docs/queue.md shows
+// both for a plain table of jobs.
 #pragma once
 
 #include <chrono>
@@ -12,40 +12,44 @@
 #include "base/async.hpp"
 #include "queue/breaker.hpp"
 #include "queue/decision.hpp"
+#include "queue/fate.hpp"
 #include "queue/ticket.hpp"
 
 namespace todoke::queue {
 
-// A row that this worker holds.
+// A row that a worker has claimed. A port derives its own with what else the row holds.
 struct Job {
   Job() = default;
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
   virtual ~Job() = default;
 
+  // The port fills these in.
   Ticket ticket;
   RowState row;
-  SteadyTime leased_from{};  // before the claim, or the last heartbeat, was asked for
-  bool lost = false;         // a heartbeat has not found it any more: it is somebody else's
+
+  // The worker fills these in before Port::settle().
+  Outcome outcome;
+  Verdict verdict;
+
+  // The worker's own.
+  Fate fate = Fate::waiting;
+  SteadyTime leased_from{};  // before the claim, or the last heartbeat, was asked for; min(): lost
+  int times_locked = 0;
 };
 using JobPtr = std::shared_ptr<Job>;
 using Jobs = std::vector<JobPtr>;
 
-// What became of rows that were to be let go; the others are.
-struct LetGo {
-  std::vector<Ticket> fenced;  // were not ours any more: nothing was written for them but the journal
-  std::vector<Ticket> locked;  // are ours still, and locked by somebody else: to be tried again
+// What a heartbeat says of a row.
+enum class Lease {
+  renewed,
+  runs_on,  // ours, but somebody else has locked the row: its lease runs on as it was
+  lost,     // not ours any more
 };
 
-// A row that is ours still.
-struct Kept {
-  Ticket ticket;
-  bool renewed = true;  // false: its lease runs on as it was, because somebody else has locked the row
-};
-
-// The table. Calls of one group never overlap; calls of different groups do, so each group needs a connection
-// of its own. Each throws when the database fails; all but `settle` and `give_back` leave it to the next
-// round then.
+// The table. The worker calls claim(), take_over() and give_back_unknown() one after the other, and likewise
+// settle() and uncount(); heartbeat() runs beside both. So a port needs three connections. Each call throws
+// when the database fails, and the worker repeats it.
 class Port {
  public:
   virtual ~Port() = default;
@@ -53,41 +57,33 @@ class Port {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  // Group 1: taking rows.
-
-  // Turns rows whose time has come into pending ones; how many.
-  virtual Task<std::size_t> promote_due(std::size_t most) = 0;
+  // Claims rows whose time has come, `most` at most: each is this worker's now, under its next claim number.
   virtual Task<Jobs> claim(std::size_t most) = 0;
-  // Whether that looks at rows which may not be taken now, any number of them.
-  [[nodiscard]] virtual bool passes_rows_over() const { return false; }
-  // Rows whose lease has lapsed, but for those among `held`. Each has its attempt counted and is in doubt.
+  // Claims rows whose lease has lapsed, but for those in `held`. Each has its attempt counted, is in doubt,
+  // and says so (RowState::lapsed).
   virtual Task<Jobs> take_over(std::chrono::milliseconds lease, std::size_t most,
                                const std::vector<Ticket>& held) = 0;
-
-  // Gives back rows that are claimed by this worker and not among `held`: claims whose answer was lost, so
-  // that nothing was begun with them.
+  // Makes rows pending that are claimed by this worker and not in `held`: the answer to their claim was lost,
+  // so nothing was begun with them.
   virtual Task<void> give_back_unknown(const std::vector<Ticket>& held) = 0;
 
-  // Group 2: letting go of rows. Each checks that the row is still held by the ticket.
+  // Writes the verdict of each job whose row is still held under its ticket. Returns a fate for each job, in
+  // their order: settled, lost or locked. May be asked again for a job when its answer was lost: then the job
+  // may be settled already, and a port that can't tell says lost.
+  virtual Task<std::vector<Fate>> settle(const Jobs& jobs) = 0;
+  // Takes back attempts of rows that were settled before the breaker knew of the outage that had cost them.
+  // Called only where a handler says what its tries reached (Handler::Ended::reach).
+  virtual Task<void> uncount(const std::map<JobId, int>& /*tries*/) { co_return; }
 
-  virtual Task<LetGo> settle(const Jobs& jobs) = 0;
-  // Pending again, as if never claimed. Who is fenced is not told.
-  virtual Task<LetGo> give_back(const Jobs& jobs) = 0;
-  // Takes back attempts that an outage has cost rows which were settled meanwhile.
-  virtual Task<void> refund(const std::map<JobId, int>& tries) = 0;
+  // Renews the lease of all rows with one statement. Returns what became of each lease, in their order.
+  virtual Task<std::vector<Lease>> heartbeat(const std::vector<Ticket>& tickets) = 0;
 
-  // Group 3: keeping rows.
-
-  // Renews the lease of all of them with one statement; those that are still ours.
-  virtual Task<std::vector<Kept>> heartbeat(const std::vector<Ticket>& tickets) = 0;
-
-  // Group 4: retention.
-
-  // Moves finished rows to the archive, one bounded batch. True: there is more.
-  virtual Task<bool> archive() = 0;
+  // Whether claim() reads past rows that may not be claimed now, any number of them: then the worker leaves a
+  // pause after a slow claim.
+  [[nodiscard]] virtual bool passes_rows_over() const { return false; }
 };
 
-// Whether a job is still ours for sure, to be asked right before a try has an effect.
+// Whether a job is still ours for sure. A handler asks right before a try has an effect.
 class Hold {
  public:
   virtual ~Hold() = default;
@@ -102,15 +98,14 @@ class Handler {
   Handler& operator=(const Handler&) = delete;
 
   struct Ended {
-    enum class Then { settle, give_back };
-    Then then = Then::settle;
-    std::optional<Reach> reach = {};  // none: the other side was not spoken to
+    Outcome outcome;
+    std::optional<Reach> reach = {};  // none: the try says nothing about the other side
   };
-  // Does the work of one job. Several run at a time.
+  // Does the work of one job. Several run at a time. A job whose handle() throws is dropped.
   virtual Task<Ended> handle(Job& job, const Hold& hold) = 0;
-  // Makes up what is to be written. May be called again with `counts` false as long as the job is not
-  // settled. True: this was its last try, and it would not have been without counting it.
-  virtual bool conclude(Job& job, bool counts) = 0;
+  // job.verdict is made: prepares what the port writes with it. The breaker may change the verdict before it
+  // is written; then this is called again.
+  virtual void on_verdict(Job& /*job*/) {}
 };
 
 }  // namespace todoke::queue

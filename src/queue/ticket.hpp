@@ -11,7 +11,7 @@ struct JobId {
   auto operator<=>(const JobId&) const = default;
 };
 
-// Counts the claims of a row and never goes back: who shows an older one has lost the row.
+// Counts the claims of a row and never goes back: a worker that shows an older one has lost the row.
 struct ClaimNo {
   std::int64_t value = 0;
   auto operator<=>(const ClaimNo&) const = default;

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/attempt.hpp"
 #include "base/log.hpp"
 
 namespace todoke::queue {
@@ -53,8 +57,7 @@ class Worker::JobHold final : public Hold {
  public:
   JobHold(const Worker& worker, const Job& job) : worker_(worker), job_(job) {}
   [[nodiscard]] bool allows(std::chrono::milliseconds needed) const override {
-    return !job_.lost && !worker_.stopping_ &&
-           worker_.lease_.allows(job_.leased_from, worker_.clock_.steady(), needed);
+    return !worker_.stopping_ && worker_.lease_.allows(job_.leased_from, worker_.clock_.steady(), needed);
   }
 
  private:
@@ -76,7 +79,6 @@ Worker::Worker(Executor executor, WorkerOptions options, Port& port, Handler& ha
       lanes_wake_(executor_),
       settle_wake_(executor_),
       heartbeat_wake_(executor_),
-      house_wake_(executor_),
       loops_(executor_, options_.name, [this] { wind_down(); }) {}
 
 Worker::~Worker() = default;
@@ -92,8 +94,8 @@ void Worker::stop() {
 
 void Worker::wind_down() {
   stopping_ = true;
-  give_back_buffer();
-  for (auto* signal : {&wake_, &lanes_wake_, &settle_wake_, &heartbeat_wake_, &house_wake_}) signal->set();
+  give_back_waiting();
+  for (auto* signal : {&wake_, &lanes_wake_, &settle_wake_, &heartbeat_wake_}) signal->set();
 }
 
 void Worker::set_concurrency(std::size_t concurrency) {
@@ -124,7 +126,6 @@ Task<void> Worker::run() {
   set_concurrency(options_.concurrency);
   loops_.launch("claim", claim_loop());
   loops_.launch("settle", settle_loop());
-  loops_.launch("house", house_loop());
   // Rows are kept until the last one is settled: this loop ends after the others.
   constexpr std::size_t kKeepingLoops = 1;
   loops_.launch("heartbeat", heartbeat_loop());
@@ -132,17 +133,47 @@ Task<void> Worker::run() {
   draining_ended_ = true;
   heartbeat_wake_.set();
   co_await loops_.wait();
-  if (loops_.has_failed()) leave_to_leases();
+  if (loops_.has_failed()) drop_all();
   co_await loops_.join();
 }
 
-// Remembered as dropped: what was begun must not be given back as if it had never been claimed.
-void Worker::leave_to_leases() {
-  for (const auto& ticket : tickets()) drop(ticket);
-  buffer_.clear();
-  unsettled_.clear();
-  deferred_.clear();
-  undecided_.clear();
+void Worker::become(Job& job, Fate fate) {
+  if (!may_become(job.fate, fate)) {
+    throw std::logic_error(
+        fmt::format("a job that is {} can't become {}", to_string(job.fate), to_string(fate)));
+  }
+  --counts_.at(static_cast<std::size_t>(job.fate));
+  job.fate = fate;
+  if (is_held(fate)) {
+    ++counts_.at(static_cast<std::size_t>(fate));
+  } else {
+    held_.erase(job.ticket);
+  }
+}
+
+Jobs Worker::jobs_that_are(Fate fate) const {
+  Jobs jobs;
+  if (count(fate) == 0) return jobs;
+  for (const auto& [ticket, job] : held_) {
+    if (job->fate == fate) jobs.push_back(job);
+  }
+  return jobs;
+}
+
+std::vector<Ticket> Worker::tickets() const {
+  std::vector<Ticket> tickets;
+  tickets.reserve(held_.size());
+  for (const auto& [ticket, job] : held_) tickets.push_back(ticket);
+  return tickets;
+}
+
+void Worker::drop_all() {
+  while (!held_.empty()) {
+    const auto job = held_.begin()->second;
+    drop(*job);
+  }
+  waiting_.clear();
+  ended_.clear();
   claim_failed_ = true;
 }
 
@@ -155,39 +186,29 @@ Task<void> Worker::claim_loop() {
   bool is_woken = true;
   while (!stopping_) {
     wake_.reset();
-    std::exception_ptr failure;
-    bool more = false;
-    try {
-      more = co_await claim_some(is_woken || clock_.steady() >= poll_at_);
-      backoff.reset();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (!buffer_.empty()) lanes_wake_.set();
-    if (failure) {
+    const auto more = co_await attempt(claim_some(is_woken || clock_.steady() >= poll_at_));
+    if (!waiting_.empty()) lanes_wake_.set();
+    if (!more) {
       claim_failed_ = true;
-      log::warning("worker", "rows could not be claimed, trying again", {{"error", describe(failure)}});
+      log::warning("worker", "rows could not be claimed, trying again", {{"error", describe(more.error())}});
       co_await sleep_for(backoff.next());
       is_woken = true;
-    } else if (more) {
+      continue;
+    }
+    backoff.reset();
+    if (*more) {
       is_woken = true;
     } else if (!stopping_) {
       if (claim_rest_ > 0ms) co_await sleep_for(std::exchange(claim_rest_, 0ms));
       is_woken = co_await wake_.wait_for(idle_wait());
     }
   }
-  give_back_buffer();
-  if (claim_failed_) {
-    std::exception_ptr failure;
-    try {
-      co_await give_back_unknown();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) {
-      log::warning("worker", "rows may have been claimed last and are left to their lease",
-                   {{"error", describe(failure)}});
-    }
+  give_back_waiting();
+  if (!claim_failed_) co_return;
+  const auto given_back = co_await attempt(give_back_unknown());
+  if (!given_back) {
+    log::warning("worker", "rows may have been claimed last and are left to their lease",
+                 {{"error", describe(given_back.error())}});
   }
 }
 
@@ -203,15 +224,16 @@ Task<void> Worker::give_back_unknown() {
 // True: there may be more.
 Task<bool> Worker::take_over_some() {
   const auto began = clock_.steady();
-  if (began < take_over_at_ || buffer_.size() >= kTakenMost) co_return false;
+  if (began < take_over_at_ || waiting_.size() >= kTakenMost) co_return false;
   const auto held = tickets();
   auto lapsed = co_await port_.take_over(lease_.lease(), options_.batch, held);
   metrics_.lease_expired.add(lapsed.size());
   for (const auto& job : lapsed) job->leased_from = began;
   const bool more = lapsed.size() == options_.batch;
   if (!more) take_over_at_ = began + options_.take_over_every;
-  deliver(std::move(lapsed), true);
-  co_return more&& buffer_.size() < kTakenMost;
+  line_up(std::move(lapsed), true);
+  const bool has_room = waiting_.size() < kTakenMost;
+  co_return more&& has_room;
 }
 
 // True: there may be more for which there is room.
@@ -220,12 +242,10 @@ Task<bool> Worker::claim_some(bool is_time) {
   const bool more_lapsed = co_await take_over_some();
   // A probe is due by the breaker's clock.
   if (!is_time && breaker_.state() == Breaker::State::closed) co_return more_lapsed;
-  if (room() == 0 || stopping_) co_return more_lapsed;
-  poll_at_ = clock_.steady() + options_.poll_every;
-  co_await port_.promote_due(options_.batch);
-  const auto asked = clock_.steady();
   const auto most = room();
   if (most == 0 || stopping_) co_return more_lapsed;
+  poll_at_ = clock_.steady() + options_.poll_every;
+  const auto asked = clock_.steady();
   auto jobs = co_await port_.claim(most);
   const auto took = clock_.steady() - asked;
   metrics_.claim_seconds.observe(std::chrono::duration<double>(took).count());
@@ -235,20 +255,20 @@ Task<bool> Worker::claim_some(bool is_time) {
   metrics_.claimed.add(jobs.size());
   for (const auto& job : jobs) job->leased_from = asked;
   has_more_ = jobs.size() == most;
-  deliver(std::move(jobs), false);
+  line_up(std::move(jobs), false);
   co_return more_lapsed || (has_more_ && room() > 0);
 }
 
 std::size_t Worker::room() {
-  if (unsettled_.size() + deferred_.size() >= kUnsettledMax) return 0;
+  if (count(Fate::ended) + count(Fate::settling) + count(Fate::locked) >= kUnsettledMax) return 0;
   const auto allowed = breaker_.allowed(clock_.steady(), options_.concurrency);
   show_breaker();
   if (breaker_.state() != Breaker::State::closed) {
-    const auto taken = in_flight_ + buffer_.size();
-    return taken < allowed ? allowed - taken : 0;
+    const auto begun = count(Fate::working) + waiting_.size();
+    return begun < allowed ? allowed - begun : 0;
   }
   // Half a batch is left to the lanes while the next one is on its way.
-  return buffer_.size() * 2 > options_.batch ? 0 : options_.batch - buffer_.size();
+  return waiting_.size() * 2 > options_.batch ? 0 : options_.batch - waiting_.size();
 }
 
 std::chrono::milliseconds Worker::idle_wait() const {
@@ -259,20 +279,21 @@ std::chrono::milliseconds Worker::idle_wait() const {
   return std::clamp(until, 1ms, idle);
 }
 
-void Worker::deliver(Jobs jobs, bool first) {
+void Worker::line_up(Jobs jobs, bool first) {
   for (auto& job : jobs) {
-    held_[job->ticket.id.value] = job;
+    held_.emplace(job->ticket, job);
+    ++counts_.at(static_cast<std::size_t>(Fate::waiting));
     if (first) {
-      buffer_.push_front(std::move(job));
+      waiting_.push_front(std::move(job));
     } else {
-      buffer_.push_back(std::move(job));
+      waiting_.push_back(std::move(job));
     }
   }
   if (!jobs.empty()) lanes_wake_.set();
 }
 
 bool Worker::can_start() {
-  return !buffer_.empty() && in_flight_ < breaker_.allowed(clock_.steady(), options_.concurrency);
+  return !waiting_.empty() && count(Fate::working) < breaker_.allowed(clock_.steady(), options_.concurrency);
 }
 
 Task<void> Worker::lane(std::size_t index) {
@@ -283,112 +304,109 @@ Task<void> Worker::lane(std::size_t index) {
       co_await lanes_wake_.wait();
       continue;
     }
-    auto job = std::move(buffer_.front());
-    buffer_.pop_front();
-    if (has_more_ && buffer_.size() * 2 <= options_.batch) wake_.set();
+    auto job = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (has_more_ && waiting_.size() * 2 <= options_.batch) wake_.set();
     co_await process(std::move(job));
   }
 }
 
 Task<void> Worker::process(JobPtr job) {
-  ++in_flight_;
-  std::exception_ptr failure;
-  Handler::Ended ended;
+  become(*job, Fate::working);
   const JobHold hold(*this, *job);
-  try {
-    ended = co_await handler_.handle(*job, hold);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  --in_flight_;
-  // A job is waiting and the breaker may let it go now.
-  if (!buffer_.empty()) lanes_wake_.set();
-  if (!failure) {
+  const auto ended = co_await attempt(handler_.handle(*job, hold));
+  auto failure = ended ? std::exception_ptr() : ended.error();
+  if (ended) {
     try {
-      conclude(job, ended);
+      conclude(job, *ended);
     } catch (...) {
       failure = std::current_exception();
     }
   }
   if (failure) {
-    // Whoever takes it over finds it in doubt.
     log::error("worker", "a job was dropped, its lease will lapse",
                {{"id", job->ticket.id.value}, {"error", describe(failure)}});
-    drop(job->ticket);
+    drop(*job);
   }
-  decide_when_idle();
+  // A job is waiting and the breaker may let it go now.
+  if (!waiting_.empty()) lanes_wake_.set();
+  end_undecided_when_idle();
 }
 
-void Worker::conclude(const JobPtr& job, Handler::Ended ended) {
+void Worker::conclude(const JobPtr& job, const Handler::Ended& ended) {
+  job->outcome = ended.outcome;
   bool counts = true;
   if (ended.reach) {
     auto ruling = breaker_.ended(job->ticket.id, *ended.reach, clock_.steady(), options_.concurrency);
     counts = ruling.counts;
-    if (!ruling.refunds.empty()) refund(std::move(ruling.refunds));
+    if (!ruling.refunds.empty()) uncount_tries(std::move(ruling.refunds));
     show_breaker();
-    if (breaker_.state() == Breaker::State::open) give_back_buffer();
+    if (breaker_.state() == Breaker::State::open) give_back_waiting();
   }
-  const bool given_back = ended.then == Handler::Ended::Then::give_back;
-  const bool is_last = !given_back && handler_.conclude(*job, counts);
-  if (is_last && ended.reach == Reach::unreachable) {
-    undecided_.push_back(job);
+  judge_job(*job, counts);
+  const bool is_last_try = job->outcome.kind == Outcome::Kind::transient &&
+                           job->verdict.status == RowStatus::aborted && !job->outcome.counts_always;
+  if (is_last_try && ended.reach == Reach::unreachable) {
+    become(*job, Fate::undecided);
   } else {
-    let_go(job, given_back);
+    end(job);
   }
-  if (ended.reach == Reach::reached) decide();
+  if (ended.reach == Reach::reached) end_undecided();
   if (breaker_.state() != Breaker::State::closed) wake_.set();
 }
 
-void Worker::decide() {
-  for (auto& job : std::exchange(undecided_, {})) let_go(std::move(job), false);
+void Worker::judge_job(Job& job, bool counts) {
+  const auto jitter = std::uniform_real_distribution<double>(0, 1)(random_);
+  job.verdict = judge(job.row, job.outcome, counts, options_.policy, jitter);
+  handler_.on_verdict(job);
 }
 
-void Worker::decide_when_idle() {
-  if (in_flight_ == 0 && buffer_.empty()) decide();
-}
-
-// Those that are not settled yet are concluded anew; the others get their attempts back.
-void Worker::refund(std::map<JobId, int> refunds) {
-  const auto conclude_anew = [&](const JobPtr& job) {
-    const auto found = refunds.find(job->ticket.id);
-    if (found == refunds.end()) return;
-    handler_.conclude(*job, false);
-    if (--found->second == 0) refunds.erase(found);
-  };
-  for (const auto& waiting : unsettled_) {
-    if (!waiting.give_back) conclude_anew(waiting.job);
-  }
-  for (const auto& waiting : deferred_) {
-    if (!waiting.give_back) conclude_anew(waiting.job);
-  }
-  for (const auto& job : undecided_) conclude_anew(job);
-  decide();
-  for (const auto& [id, tries] : refunds) refunds_[id] += tries;
+void Worker::end(const JobPtr& job) {
+  become(*job, Fate::ended);
+  ended_.push_back(job);
   settle_wake_.set();
 }
 
-void Worker::give_back_buffer() {
-  for (auto& job : std::exchange(buffer_, {})) let_go(std::move(job), true);
-  decide_when_idle();
+void Worker::end_undecided() {
+  for (const auto& job : jobs_that_are(Fate::undecided)) end(job);
 }
 
-void Worker::let_go(JobPtr job, bool give_back) {
-  unsettled_.push_back(Unsettled{std::move(job), give_back});
+void Worker::end_undecided_when_idle() {
+  if (count(Fate::working) == 0 && waiting_.empty()) end_undecided();
+}
+
+void Worker::give_back_waiting() {
+  for (const auto& job : std::exchange(waiting_, {})) {
+    job->outcome = {.kind = Outcome::Kind::untouched};
+    judge_job(*job, false);
+    end(job);
+  }
+  end_undecided_when_idle();
+}
+
+// Tries of jobs that are not settled yet are judged anew; for the others the settle loop takes attempts back.
+void Worker::uncount_tries(std::map<JobId, int> tries) {
+  for (const auto fate : {Fate::ended, Fate::locked, Fate::undecided}) {
+    for (const auto& job : jobs_that_are(fate)) {
+      const auto found = tries.find(job->ticket.id);
+      if (found == tries.end() || job->outcome.kind == Outcome::Kind::untouched) continue;
+      judge_job(*job, false);
+      if (--found->second == 0) tries.erase(found);
+    }
+  }
+  end_undecided();
+  for (const auto& [id, count] : tries) owed_[id] += count;
   settle_wake_.set();
 }
 
-void Worker::forget(const Ticket& ticket) {
-  const auto held = held_.find(ticket.id.value);
-  if (held != held_.end() && held->second->ticket == ticket) held_.erase(held);
-}
-
-void Worker::drop(const Ticket& ticket) {
-  forget(ticket);
+// Remembered: what was begun must not be given back as if it had never been claimed.
+void Worker::drop(Job& job) {
+  become(job, Fate::dropped);
   const auto now = clock_.steady();
   const auto lapsed_for_sure = 2 * lease_.lease();
   std::erase_if(dropped_, [&](const auto& dropped) { return now - dropped.second > lapsed_for_sure; });
   if (dropped_.size() < kDroppedMax) {
-    dropped_.emplace(ticket, now);
+    dropped_.emplace(job.ticket, now);
   } else {
     unknown_left_until_ = now + lapsed_for_sure;
   }

@@ -1,33 +1,34 @@
-// Takes rows from a table and has them worked on: any number of workers, in any number of processes.
+// Claims rows of a table and has them worked on: any number of workers, in any number of processes.
 //
-//   claim loop --buffer--> lanes (concurrency) --unsettled--> settle loop
-//   heartbeat loop: all rows held, one statement      house loop: archive
+//   claim loop --waiting--> lanes (concurrency) --ended--> settle loop      (fate.hpp has the life of a job)
+//   heartbeat loop: renews all rows held, one statement
 //
-// Woken by wake() and looks by itself every `poll_every`. Rows are settled in batches of what has gathered
-// while the last settling was under way; a settling that fails is repeated without doing the work again, and
-// a row that somebody else has locked waits alone. At stop() rows that were not begun are given back, and
-// what is under way is finished and settled.
+// Woken by wake(), and looks by itself every `poll_every`. The settle loop writes in one call whatever has
+// ended while the last call was under way. It repeats a call that fails, without the work being done again; a
+// row that somebody else has locked waits alone. At stop() rows that were not begun are given back, and what
+// is under way is finished and settled.
 //
 // Fail-stop: when a loop dies all of them end, as at stop(), and run() throws. Rows that could not be settled
-// by then are left to their leases, in doubt for whoever takes them over. run() may be called again.
+// by then are dropped. run() may be called again.
 //
 // Bounded: rows claimed ahead (batch), rows taken over (kTakenMost), rows not yet settled (kUnsettledMax:
-// beyond it nothing is claimed), rows in one settling (kSettleMost; those that were locked, all
-// of them), rows dropped (kDroppedMax).
+// beyond it nothing is claimed), rows in one settling (kSettleMost; those that were locked, all of them),
+// rows dropped (kDroppedMax).
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "base/backoff.hpp"
 #include "base/clock.hpp"
-#include "base/hash_table.hpp"
 #include "base/loops.hpp"
 #include "base/metrics.hpp"
 #include "base/service.hpp"
@@ -43,9 +44,9 @@ struct WorkerOptions {
   std::chrono::milliseconds poll_every{500};
   std::chrono::milliseconds lease{120'000};
   std::chrono::milliseconds take_over_every{1'000};
-  std::chrono::milliseconds archive_every{60'000};
   // A row that is settled may make another one claimable (order between rows).
   bool claims_after_settling = false;
+  Policy policy = {};
   BreakerOptions breaker = {};
 };
 
@@ -90,51 +91,51 @@ class Worker final : public Service {
   [[nodiscard]] Breaker::State breaker() const { return breaker_.state(); }
 
  private:
-  struct Unsettled {
-    JobPtr job;
-    bool give_back = false;
-    int deferrals = 0;
-  };
   class JobHold;
+
+  // Every change of a job's fate.
+  void become(Job& job, Fate fate);
+  [[nodiscard]] std::size_t count(Fate fate) const { return counts_.at(static_cast<std::size_t>(fate)); }
+  [[nodiscard]] Jobs jobs_that_are(Fate fate) const;
+  [[nodiscard]] std::vector<Ticket> tickets() const;
 
   void launch_lanes();
   void wind_down();
-  void leave_to_leases();
+  void drop_all();
+
   Task<void> claim_loop();
   Task<bool> take_over_some();
   Task<bool> claim_some(bool is_time);
   Task<void> give_back_unknown();
-  [[nodiscard]] std::vector<Ticket> tickets() const;
   [[nodiscard]] std::size_t room();
   [[nodiscard]] std::chrono::milliseconds idle_wait() const;
-  void deliver(Jobs jobs, bool first);
+  void line_up(Jobs jobs, bool first);
 
   Task<void> lane(std::size_t index);
   [[nodiscard]] bool can_start();
   Task<void> process(JobPtr job);
-  void conclude(const JobPtr& job, Handler::Ended ended);
-  void refund(std::map<JobId, int> refunds);
-  void decide();
-  void decide_when_idle();
-  void give_back_buffer();
-  void let_go(JobPtr job, bool give_back);
-  void forget(const Ticket& ticket);
-  void drop(const Ticket& ticket);
+  void conclude(const JobPtr& job, const Handler::Ended& ended);
+  void judge_job(Job& job, bool counts);
+  void end(const JobPtr& job);
+  void end_undecided();
+  void end_undecided_when_idle();
+  void give_back_waiting();
+  void uncount_tries(std::map<JobId, int> tries);
+  void drop(Job& job);
 
   Task<void> settle_loop();
-  [[nodiscard]] bool has_due_deferred() const;
-  [[nodiscard]] bool has_to_settle() const;
-  Task<void> settle(std::vector<Unsettled> batch);
-  Task<std::optional<LetGo>> settle_once(const Jobs& settled, const Jobs& given_back);
-  Task<LetGo> settle_one_by_one(const Jobs& settled, const Jobs& given_back);
-  Task<LetGo> settle_alone(JobPtr job, bool give_back);
-  void defer(Unsettled item);
-  Task<void> pay_refunds();
   [[nodiscard]] bool is_drained() const;
+  [[nodiscard]] bool owes_attempts() const;
+  Jobs next_batch();
+  Task<void> settle_batch(Jobs batch);
+  Task<std::optional<std::vector<Fate>>> try_settling(const Jobs& jobs);
+  Task<std::vector<Fate>> settle_one_by_one(const Jobs& jobs);
+  Task<Fate> settle_alone(const JobPtr& job);
+  void take_fate(Job& job, Fate fate);
+  Task<void> pay_attempts_back();
 
   Task<void> heartbeat_loop();
   Task<void> beat();
-  Task<void> house_loop();
   void show_breaker();
 
   Executor executor_;
@@ -146,22 +147,20 @@ class Worker final : public Service {
   WorkerMetrics metrics_;
   Breaker breaker_;
   Breaker::State breaker_shown_ = Breaker::State::closed;
+  std::minstd_rand random_{std::random_device{}()};
 
-  HashMap<std::int64_t, JobPtr> held_;  // by id: claimed and not yet let go
-  std::deque<JobPtr> buffer_;           // claimed, not begun
-  std::deque<Unsettled> unsettled_;
-  // Their last try found nobody. If the breaker opens by it, it does not count: they wait until another job
-  // has reached somebody, the breaker has opened, or nothing else is under way. Fewer than open the breaker.
-  std::vector<JobPtr> undecided_;
-  std::vector<Unsettled> deferred_;  // somebody else has locked their rows
-  SteadyTime deferred_until_{};
-  std::map<JobId, int> refunds_;
-  SteadyTime refunds_at_{};
-  // Rows that were begun and could be neither settled nor given back: left to their leases. Since when.
+  std::map<Ticket, JobPtr> held_;             // every job, until it is settled, lost or dropped
+  std::array<std::size_t, kFates> counts_{};  // of held_, by fate
+  std::deque<JobPtr> waiting_;                // those that are waiting, in line for a lane
+  std::deque<JobPtr> ended_;                  // those that have ended, in line to be settled
+  SteadyTime locked_until_{};                 // when those that are locked are tried again
+  std::map<JobId, int> owed_;                 // attempts to be taken back from rows that are settled
+  SteadyTime owed_at_{};
+  // Tickets of jobs that were dropped, and since when: rows that this worker has begun although it does not
+  // hold them.
   std::map<Ticket, SteadyTime> dropped_;
   SteadyTime unknown_left_until_{};  // there were too many to remember: what is not known may be one of them
-  std::size_t in_flight_ = 0;
-  std::vector<bool> lanes_;  // which are there
+  std::vector<bool> lanes_;          // which are there
   SteadyTime take_over_at_{};
   SteadyTime poll_at_{};
   bool claim_failed_ = false;                // rows may be ours of which we know nothing
@@ -176,7 +175,6 @@ class Worker final : public Service {
   Signal lanes_wake_;
   Signal settle_wake_;
   Signal heartbeat_wake_;
-  Signal house_wake_;
   Loops loops_;
 };
 

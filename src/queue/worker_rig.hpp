@@ -20,18 +20,13 @@ namespace todoke::queue::test {
 
 using namespace std::chrono_literals;
 
-struct TestJob : Job {
-  bool counted = true;
-};
-
 // A table in memory.
 class FakePort : public Port {
  public:
-  Task<std::size_t> promote_due(std::size_t) override { co_return 0; }
   Task<Jobs> claim(std::size_t most) override {
     ++claims;
     if (claim_gate != nullptr) co_await claim_gate->wait();
-    auto jobs = take(pending, most);
+    auto jobs = first_of(pending, most);
     if (on_claimed && !jobs.empty()) on_claimed();
     if (jobs.empty() || !std::exchange(lose_claim, false)) co_return jobs;
     for (const auto& job : jobs) lost_claims.push_back(job->ticket.id.value);
@@ -46,52 +41,40 @@ class FakePort : public Port {
                        const std::vector<Ticket>& held) override {
     ++looks_for_lapsed;
     for (const auto& ticket : held) std::erase(lapsed, ticket.id.value);
-    auto jobs = take(lapsed, most);
+    auto jobs = first_of(lapsed, most);
     for (const auto& job : jobs) job->row.lapsed = true;
     co_return jobs;
   }
-  Task<LetGo> settle(const Jobs& jobs) override {
+  Task<std::vector<Fate>> settle(const Jobs& jobs) override {
     if (on_settle) on_settle();
     if (settle_failures > 0) {
       --settle_failures;
       throw std::runtime_error("the database is away");
     }
     batches.push_back(jobs.size());
-    LetGo outcome;
-    for (const auto& job : jobs) {
-      if (locked.contains(job->ticket.id.value)) {
-        outcome.locked.push_back(job->ticket);
-        continue;
-      }
-      settled.push_back(job->ticket.id.value);
-      if (!static_cast<const TestJob&>(*job).counted) uncounted.insert(job->ticket.id.value);
-    }
-    co_return outcome;
+    std::vector<Fate> fates;
+    for (const auto& job : jobs) fates.push_back(settle_one(*job));
+    co_return fates;
   }
-  Task<LetGo> give_back(const Jobs& jobs) override {
-    for (const auto& job : jobs) given_back.insert(job->ticket.id.value);
-    co_return LetGo{};
-  }
-  Task<void> refund(const std::map<JobId, int>& tries) override {
+  Task<void> uncount(const std::map<JobId, int>& tries) override {
     for (const auto& [id, count] : tries) refunded[id.value] += count;
     co_return;
   }
-  Task<std::vector<Kept>> heartbeat(const std::vector<Ticket>& tickets) override {
+  Task<std::vector<Lease>> heartbeat(const std::vector<Ticket>& tickets) override {
     ++beats;
-    std::vector<Kept> kept;
+    std::vector<Lease> leases;
     for (const auto& ticket : tickets) {
       const auto id = ticket.id.value;
-      if (!stolen.contains(id)) kept.push_back({ticket, !locked.contains(id)});
+      leases.push_back(stolen.contains(id)   ? Lease::lost
+                       : locked.contains(id) ? Lease::runs_on
+                                             : Lease::renewed);
     }
-    co_return kept;
-  }
-  Task<bool> archive() override {
-    ++archived;
-    co_return false;
+    co_return leases;
   }
 
   std::vector<std::int64_t> pending;
   std::vector<std::int64_t> lapsed;
+  std::map<std::int64_t, int> attempts;  // that rows have behind them when they are claimed
   std::set<std::int64_t> stolen;
   std::set<std::int64_t> locked;
   Signal* claim_gate = nullptr;
@@ -104,25 +87,41 @@ class FakePort : public Port {
   std::function<void()> on_claimed;
   int claims = 0;
   int beats = 0;
-  int archived = 0;
   std::vector<std::int64_t> settled;
-  std::set<std::int64_t> uncounted;
+  std::set<std::int64_t> uncounted;  // settled as failures that did not count
   std::vector<std::size_t> batches;
   std::set<std::int64_t> given_back;
   std::map<std::int64_t, int> refunded;
 
  private:
-  static Jobs take(std::vector<std::int64_t>& from, std::size_t most) {
+  Fate settle_one(const Job& job) {
+    const auto id = job.ticket.id.value;
+    if (stolen.contains(id)) return Fate::lost;
+    if (locked.contains(id)) return Fate::locked;
+    if (job.verdict.status == RowStatus::pending) {
+      given_back.insert(id);
+      return Fate::settled;
+    }
+    settled.push_back(id);
+    const bool is_failure = job.verdict.status != RowStatus::succeeded;
+    if (is_failure && job.verdict.attempts == job.row.attempts) uncounted.insert(id);
+    return Fate::settled;
+  }
+
+  Jobs first_of(std::vector<std::int64_t>& from, std::size_t most) {
     Jobs jobs;
     const auto count = std::min(most, from.size());
     for (std::size_t i = 0; i < count; ++i) {
-      auto job = std::make_shared<TestJob>();
-      job->ticket = {{from[i]}, {1}};
+      auto job = std::make_shared<Job>();
+      job->ticket = {{from[i]}, {++last_claim_}};
+      job->row.attempts = attempts[from[i]];
       jobs.push_back(std::move(job));
     }
     from.erase(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(count));
     return jobs;
   }
+
+  std::int64_t last_claim_ = 0;
 };
 
 class FakeHandler : public Handler {
@@ -138,20 +137,19 @@ class FakeHandler : public Handler {
     const bool is_ours = hold.allows(0ms);
     if (!waits_first) co_await go_on.wait();
     --at_once;
-    if (!is_ours) co_return Ended{Ended::Then::give_back};
-    co_return Ended{Ended::Then::settle, reach(job.ticket.id.value)};
+    if (!is_ours) co_return Ended{.outcome = {.kind = Outcome::Kind::untouched}};
+    const auto reached = reach(job.ticket.id.value);
+    const bool found_nobody = reached == Reach::unreachable;
+    co_return Ended{{.kind = found_nobody ? Outcome::Kind::transient : Outcome::Kind::done}, reached};
   }
-  bool conclude(Job& job, bool counts) override {
+  void on_verdict(Job& job) override {
     if (cant_conclude == job.ticket.id.value) throw std::runtime_error("should not happen");
-    static_cast<TestJob&>(job).counted = counts;
-    return counts && last_tries.contains(job.ticket.id.value);
   }
 
   Signal go_on;
   bool waits_first = false;  // before it asks whether the job is still its own, as in a lookup
   std::int64_t throws_for = 0;
   std::int64_t cant_conclude = 0;
-  std::set<std::int64_t> last_tries;
   std::function<std::optional<Reach>(std::int64_t)> reach = [](std::int64_t) { return Reach::reached; };
   std::vector<std::int64_t> begun;
   int at_once = 0;

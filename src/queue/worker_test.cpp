@@ -9,6 +9,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
+const int kLastTry = Policy().attempts_max - 1;
+
 TEST_F(WorkerTest, EveryClaimedJobIsHandledAndSettledOnce) {
   for (std::int64_t id = 1; id <= 100; ++id) port.pending.push_back(id);
   begin();
@@ -144,7 +146,7 @@ TEST_F(WorkerTest, RowsWhoseClaimWasNotHeardOfAreGivenBackAndClaimedAgain) {
 
 TEST_F(WorkerTest, ALastTryThatHelpedToOpenTheBreakerDoesNotCount) {
   port.pending = {1, 2, 3, 4, 5};
-  handler.last_tries = {1, 2};
+  port.attempts = {{1, kLastTry}, {2, kLastTry}};
   handler.reach = [](std::int64_t) { return Reach::unreachable; };
   begin({.concurrency = 1});
   ASSERT_TRUE(await([this] { return port.settled.size() == 5; }));
@@ -155,7 +157,7 @@ TEST_F(WorkerTest, ALastTryThatHelpedToOpenTheBreakerDoesNotCount) {
 
 TEST_F(WorkerTest, ALastTryStandsWhenAnotherJobHasReachedSomebody) {
   port.pending = {1, 2};
-  handler.last_tries = {1};
+  port.attempts = {{1, kLastTry}};
   handler.reach = [](std::int64_t id) { return id == 1 ? Reach::unreachable : Reach::reached; };
   begin({.concurrency = 1});
   ASSERT_TRUE(await([this] { return port.settled.size() == 2; }));
@@ -165,7 +167,7 @@ TEST_F(WorkerTest, ALastTryStandsWhenAnotherJobHasReachedSomebody) {
 
 TEST_F(WorkerTest, ALastTryStandsWhenNothingElseIsUnderWay) {
   port.pending = {1};
-  handler.last_tries = {1};
+  port.attempts = {{1, kLastTry}};
   handler.reach = [](std::int64_t) { return Reach::unreachable; };
   begin();
   ASSERT_TRUE(await([this] { return port.settled.size() == 1; }));
@@ -174,7 +176,7 @@ TEST_F(WorkerTest, ALastTryStandsWhenNothingElseIsUnderWay) {
 
 TEST_F(WorkerTest, ALastTryThatWaitsForOthersIsSettledAtTheStop) {
   port.pending = {1, 2, 3};
-  handler.last_tries = {1};
+  port.attempts = {{1, kLastTry}};
   handler.reach = [this](std::int64_t id) {
     if (id == 1) worker->stop();
     return Reach::unreachable;
@@ -235,8 +237,33 @@ TEST_F(WorkerTest, AJobThatAHeartbeatDoesNotFindIsNotSentAnyMore) {
   ASSERT_TRUE(await([this] { return port.beats >= 1; }));
   handler.go_on.set();
   ASSERT_TRUE(await([this] { return worker->held() == 0; }));
+  // The handler gave back what it had lost, and the table would not have it.
   EXPECT_THAT(port.settled, ElementsAre(1));
-  EXPECT_THAT(port.given_back, UnorderedElementsAre(2));
+  EXPECT_THAT(port.given_back, IsEmpty());
+  EXPECT_EQ(metrics.fenced.value(), 0U);
+}
+
+TEST_F(WorkerTest, ATryWhoseRowIsSomebodyElsesIsCountedAsFencedAndNotSettledAgain) {
+  port.pending = {1, 2};
+  port.stolen = {2};
+  begin();
+  ASSERT_TRUE(await([this] { return metrics.fenced.value() == 1; }));
+  EXPECT_TRUE(await([this] { return worker->held() == 0; }));
+  EXPECT_THAT(port.settled, ElementsAre(1));
+  EXPECT_THAT(handler.begun, UnorderedElementsAre(1, 2));
+}
+
+TEST_F(WorkerTest, ARowThatIsClaimedAgainWhileItsOldTryRunsHasTwoJobsAndEachHasItsFate) {
+  port.pending = {1};
+  handler.go_on.reset();
+  begin();
+  ASSERT_TRUE(await([this] { return handler.begun.size() == 1; }));
+  port.pending = {1};
+  ASSERT_TRUE(await([this] { return handler.begun.size() == 2; }));
+  EXPECT_EQ(worker->held(), 2U);
+  handler.go_on.set();
+  ASSERT_TRUE(await([this] { return port.settled.size() == 2; }));
+  EXPECT_TRUE(await([this] { return worker->held() == 0; }));
 }
 
 TEST_F(WorkerTest, HeartbeatsKeepAJobBeyondItsFirstLease) {
@@ -263,11 +290,6 @@ TEST_F(WorkerTest, AnOutageStopsClaimingAndCostsNobodyAnAttempt) {
   is_down = false;
   ASSERT_TRUE(await([this] { return port.pending.empty() && worker->held() == 0; }));
   EXPECT_EQ(worker->breaker(), Breaker::State::closed);
-}
-
-TEST_F(WorkerTest, FinishedRowsAreArchivedWhileItRuns) {
-  begin({.archive_every = 5ms});
-  EXPECT_TRUE(await([this] { return port.archived >= 3; }));
 }
 
 TEST_F(WorkerTest, WhenTheSettlingLoopDiesTheWorkerEndsAndItsRowsAreLeftToTheirLeases) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "base/bytes.hpp"
 #include "orders/brokers/fix/adapter.hpp"
 #include "orders/brokers/fix/watch.hpp"
@@ -15,6 +16,7 @@
 #include "orders/worker/config.hpp"
 #include "orders/worker/handler.hpp"
 #include "orders/worker/monitor.hpp"
+#include "orders/worker/retention.hpp"
 #include "orders/worker/sql_port.hpp"
 #include "queue/worker.hpp"
 
@@ -29,12 +31,16 @@ std::string worker_name() {
   return fmt::format("{}:{}:{}", host.data(), getpid(), random_hex(kWorkerRandomBytes));
 }
 
-Expected<HandlerOptions> handler_options(const Config& config) {
+Expected<queue::Policy> policy_of(const Config& config) {
   auto table = queue::RetryTable::parse(config.get(keys::kBackoff));
   if (!table) return refuse("outbox.backoff_sec: " + table.error().message);
+  return queue::Policy{.attempts_max = static_cast<int>(config.get(keys::kMaxAttempts)),
+                       .retry = std::move(*table)};
+}
+
+HandlerOptions handler_options(const Config& config) {
   HandlerOptions options;
-  options.policy = {.attempts_max = static_cast<int>(config.get(keys::kMaxAttempts)),
-                    .retry = std::move(*table)};
+  options.attempts_max = static_cast<int>(config.get(keys::kMaxAttempts));
   options.broker_timeout = config.get(keys::kBrokerTimeout);
   options.max_age = {config.get(keys::kMaxAgeIoc), config.get(keys::kMaxAgeFok),
                      config.get(keys::kMaxAgeGtc)};
@@ -45,13 +51,12 @@ Expected<HandlerOptions> handler_options(const Config& config) {
 SqlPortOptions port_options(const Config& config, std::string worker, const BrokerAdapter& adapter,
                             std::function<void()> on_settled) {
   SqlPortOptions options;
-  options.may_take = [&adapter] { return adapter.takes_orders(); };
+  options.may_claim = [&adapter] { return adapter.takes_orders(); };
   options.worker = std::move(worker);
   options.on_settled = std::move(on_settled);
   options.adapter = config.get(keys::kAdapter);
   options.attempts_max = static_cast<int>(config.get(keys::kMaxAttempts));
   options.in_order = config.get(keys::kSerializeBy) == "instrument";
-  options.history_months = config.get(keys::kHistoryMonths);
   return options;
 }
 
@@ -62,6 +67,7 @@ queue::WorkerOptions worker_options(const Config& config) {
   options.batch = static_cast<std::size_t>(config.get(keys::kBatch));
   options.poll_every = config.get(keys::kPollInterval);
   options.lease = config.get(keys::kLease);
+  options.policy = policy_of(config).value_or(queue::Policy());
   options.claims_after_settling = config.get(keys::kSerializeBy) == "instrument";
   return options;
 }
@@ -98,8 +104,7 @@ class OrderWorker final : public Service {
             make_adapter(parts, PaperOptions::from(parts.config).value_or(PaperOptions()), std::move(fix))),
         port_(parts.database, port_options(parts.config, name, *adapter_, parts.on_settled), *halts_,
               parts.clock, *metrics_),
-        handler_(handler_options(parts.config).value_or(HandlerOptions()), *adapter_, *halts_, parts.clock,
-                 parts.tracer, *metrics_),
+        handler_(handler_options(parts.config), *adapter_, *halts_, parts.clock, parts.tracer, *metrics_),
         worker_(parts.executor, worker_options(parts.config), port_, handler_, parts.clock,
                 {metrics_->claimed, metrics_->lease_expired, metrics_->fenced, metrics_->claim_seconds,
                  metrics_->commit_seconds, metrics_->breaker}) {}
@@ -109,19 +114,14 @@ class OrderWorker final : public Service {
   [[nodiscard]] Expected<void> validate() const override { return refusal_; }
 
   Task<void> start() override {
-    co_await port_.ensure_partitions();
     subscription_ = listener_.subscribe("orders_pending", [this](const pg::Wake&) { worker_.wake(); });
+    co_return;
   }
   Task<void> run() override {
-    std::exception_ptr failure;
-    try {
-      co_await worker_.run();
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    const auto ran = co_await attempt(worker_.run());
     subscription_ = {};
     port_.close();
-    if (failure) std::rethrow_exception(failure);
+    if (!ran) std::rethrow_exception(ran.error());
   }
   void stop() override { worker_.stop(); }
 
@@ -132,7 +132,7 @@ class OrderWorker final : public Service {
 
  private:
   static Expected<void> refusal_of(const Config& config) {
-    if (auto options = handler_options(config); !options) return refuse(options.error().message);
+    if (auto policy = policy_of(config); !policy) return refuse(policy.error().message);
     if (auto paper = PaperOptions::from(config); !paper) return refuse(paper.error().message);
     if (config.get(keys::kAdapter) == "http") {
       if (auto http = http_options(config); !http) return refuse(http.error().message);
@@ -186,6 +186,9 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
           fix, FixWatchParts{parts.executor, parts.clock, parts.pool, parts.metrics, timeout}));
       built.stops_within += FixLink::kStopMax + timeout + FixWatch::kStatementMax;
     }
+    built.services.push_back(std::make_shared<OrderRetention>(parts.executor, parts.database,
+                                                              parts.config.get(keys::kHistoryMonths),
+                                                              parts.clock, metrics, parts.metrics));
     const auto worker = std::make_shared<OrderWorker>(parts, name, parts.halts, metrics, fix);
     built.services.push_back(worker);
     built.on_change = [worker, monitor](const Config& config) {

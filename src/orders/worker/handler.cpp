@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/log.hpp"
 #include "orders/core/exec_result.hpp"
 #include "orders/core/order.hpp"
@@ -16,6 +17,10 @@ using queue::Reach;
 using queue::RowStatus;
 using queue::Step;
 using Ended = queue::Handler::Ended;
+
+Ended give_back() {
+  return Ended{.outcome = {.kind = Outcome::Kind::untouched}};
+}
 
 }  // namespace
 
@@ -55,25 +60,24 @@ Task<Ended> OrderHandler::handle(queue::Job& job, const queue::Hold& hold) {
   co_return ended;
 }
 
-Ended OrderHandler::fail(OrderJob& job, std::string_view code, std::string message, Outcome outcome) {
+Ended OrderHandler::fail(OrderJob& job, std::string_view code, std::string message, Outcome outcome) const {
   job.error_code = code;
   job.error_msg = std::move(message);
-  job.outcome = outcome;
   job.result.status = ExecStatus::error;
   job.result.reason_code = code;
   std::optional<Reach> reach;
   if (is_unreachable(code)) reach = Reach::unreachable;
   if (code == reason::kBrokerRejected) reach = Reach::reached;
-  return Ended{Ended::Then::settle, reach};
+  // An operator who allows one try, with a broker that can't be asked, wants nothing sent twice, whatever the
+  // breaker says.
+  outcome.counts_always = options_.attempts_max == 1 && outcome.in_doubt && !adapter_.can_find();
+  return Ended{outcome, reach};
 }
 
 Task<Ended> OrderHandler::handle_order(OrderJob& job, const queue::Hold& hold, Span& span) {
   constexpr Outcome kRefused{.kind = Outcome::Kind::permanent, .was_tried = false};
-  if (has_last_word(job.ledger, job.row.lapsed)) {
-    job.follows_ledger = true;
-    co_return Ended{};
-  }
-  const auto step = queue::next_step(job.row, options_.policy, adapter_.can_find());
+  if (job.follows_ledger()) co_return give_back();
+  const auto step = queue::next_step(job.row, options_.attempts_max, adapter_.can_find());
   auto parsed = parse_order(job.document);
   if (!parsed)
     co_return fail(job, reason::kValidationError, "no valid order: " + parsed.error().text(), kRefused);
@@ -84,8 +88,7 @@ Task<Ended> OrderHandler::handle_order(OrderJob& job, const queue::Hold& hold, S
   }
   // Nothing that speaks to the broker begins unless it ends while the order is ours, and while it could
   // leave.
-  if (!hold.allows(options_.broker_timeout) || !adapter_.takes_orders())
-    co_return Ended{Ended::Then::give_back};
+  if (!hold.allows(options_.broker_timeout) || !adapter_.takes_orders()) co_return give_back();
 
   if (step == Step::look_up_then_try || step == Step::look_up_then_give_up) {
     if (auto found = co_await look_up(job)) co_return *found;
@@ -102,21 +105,16 @@ Task<Ended> OrderHandler::handle_order(OrderJob& job, const queue::Hold& hold, S
     co_return fail(job, reason::kOrderExpired, "not sent within its orders.max_age_sec", kRefused);
   }
   const bool is_stopped = co_await is_halted_now(job);
-  if (is_stopped || !hold.allows(options_.broker_timeout)) co_return Ended{Ended::Then::give_back};
+  if (is_stopped || !hold.allows(options_.broker_timeout)) co_return give_back();
   co_return co_await send(job, span);
 }
 
 // A switch that can't be read counts as thrown.
 Task<bool> OrderHandler::is_halted_now(const OrderJob& job) {
-  std::exception_ptr failure;
-  try {
-    const auto halts = co_await halts_.current();
-    co_return is_halted(*halts, adapter_.name(), job.order->instrument);
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  const auto halts = co_await attempt(halts_.current());
+  if (halts) co_return is_halted(**halts, adapter_.name(), job.order->instrument);
   log::warning("orders", "an order is not sent: the kill switch can't be read",
-               {{"idempotency_key", job.key_hash}, {"error", describe(failure)}});
+               {{"idempotency_key", job.key_hash}, {"error", describe(halts.error())}});
   co_return true;
 }
 
@@ -135,26 +133,19 @@ Task<std::optional<Ended>> OrderHandler::look_up(OrderJob& job) {
   const auto began = clock_.now();
   const auto began_steady = clock_.steady();
   auto asked = request(job);
-  FindOutcome found;
-  std::exception_ptr failure;
-  try {
-    found = co_await adapter_.find(asked, Deadline::after(options_.broker_timeout));
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  if (failure) found = {FindAnswer::unknown, {}, describe(failure)};
+  auto answer = co_await attempt(adapter_.find(asked, Deadline::after(options_.broker_timeout)));
+  auto found = answer ? std::move(*answer) : FindOutcome{FindAnswer::unknown, {}, describe(answer.error())};
   // A broker may get a try later than it is asked: the order stays in doubt.
   if (found.answer == FindAnswer::not_found) co_return std::nullopt;
-  if (!found.was_asked && !job.tried) co_return Ended{Ended::Then::give_back};
+  if (!found.was_asked && !job.tried) co_return give_back();
   if (!job.tried) {
     job.tried = TryRecord{asked.broker_id, began, clock_.now(), clock_.steady() - began_steady, {}, {}, {}};
   }
   if (found.answer == FindAnswer::found) {
-    job.outcome.doubt_ended = true;
     SendOutcome outcome;
     outcome.result = std::move(found.result);
     outcome.unread = std::move(found.unread);
-    const auto ended = take(job, std::move(outcome));
+    const auto ended = end_with(job, std::move(outcome), true);
     job.tried->outcome = "FOUND";
     co_return ended;
   }
@@ -171,31 +162,25 @@ Task<Ended> OrderHandler::send(OrderJob& job, Span& span) {
   asked.may_go = [this, &job] { return halts_.lets_go(adapter_.name(), job.order->instrument); };
   job.tried = TryRecord{asked.broker_id, clock_.now(), {}, {}, {}, std::nullopt, {}};
   const auto began = clock_.steady();
-  SendOutcome outcome;
-  std::exception_ptr failure;
-  try {
-    outcome = co_await adapter_.send(asked, Deadline::after(options_.broker_timeout));
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  auto answer = co_await attempt(adapter_.send(asked, Deadline::after(options_.broker_timeout)));
+  auto outcome = answer ? std::move(*answer) : SendOutcome();
   if (outcome.held_back) {
     job.tried.reset();
-    co_return Ended{Ended::Then::give_back};
+    co_return give_back();
   }
   job.tried->took = clock_.steady() - began;
   metrics_.send_seconds.observe(std::chrono::duration<double>(job.tried->took).count());
   child.set("rtt_ms", std::chrono::duration<double, std::milli>(job.tried->took).count());
   job.tried->ended_at = clock_.now();
-  if (failure) {
-    outcome = {};
+  if (!answer) {
     outcome.result.reason_code = reason::kInternalError;
-    outcome.message = describe(failure);
+    outcome.message = describe(answer.error());
     outcome.in_doubt = true;
   }
   if (outcome.result.status == ExecStatus::error) child.fail();
   child.end();
   if (outcome.duplicate) co_return co_await end_duplicate(job, std::move(outcome));
-  co_return take(job, std::move(outcome));
+  co_return end_with(job, std::move(outcome), false);
 }
 
 Task<Ended> OrderHandler::end_duplicate(OrderJob& job, SendOutcome outcome) {
@@ -210,7 +195,7 @@ Task<Ended> OrderHandler::end_duplicate(OrderJob& job, SendOutcome outcome) {
     outcome.result.status = ExecStatus::ok;
     outcome.result.reason_code.clear();
     outcome.result.warnings.emplace_back(warning::kWorking);
-    co_return take(job, std::move(outcome));
+    co_return end_with(job, std::move(outcome), false);
   }
   job.tried->outcome = reason::kInternalError;
   auto ended =
@@ -220,15 +205,13 @@ Task<Ended> OrderHandler::end_duplicate(OrderJob& job, SendOutcome outcome) {
   co_return ended;
 }
 
-Ended OrderHandler::take(OrderJob& job, SendOutcome outcome) {
+Ended OrderHandler::end_with(OrderJob& job, SendOutcome outcome, bool doubt_ended) const {
   job.result = std::move(outcome.result);
   if (!job.result.broker.order_ref.empty()) job.tried->broker_ref = job.result.broker.order_ref;
   job.tried->note = std::move(outcome.unread);
-  const bool doubt_ended = job.outcome.doubt_ended;
   if (job.result.status == ExecStatus::ok) {
-    job.outcome = {.kind = Outcome::Kind::done};
     job.tried->outcome = "ok";
-    return Ended{Ended::Then::settle, Reach::reached};
+    return Ended{{.kind = Outcome::Kind::done}, Reach::reached};
   }
   if (job.result.reason_code.empty()) job.result.reason_code = reason::kInternalError;
   const auto code = job.result.reason_code;
@@ -248,25 +231,15 @@ bool OrderHandler::is_too_old(const OrderJob& job) const {
   return age > most;
 }
 
-bool OrderHandler::conclude(queue::Job& base, bool counts) {
+void OrderHandler::on_verdict(queue::Job& base) {
   auto& job = static_cast<OrderJob&>(base);
-  if (job.follows_ledger) return false;
-  // Who allows one try, and has a broker that can't be asked, wants nothing sent twice, whatever the breaker
-  // says.
-  const bool is_last = options_.policy.attempts_max == 1 && job.outcome.in_doubt && !adapter_.can_find();
-  job.outcome.counts = counts || is_last;
-  const auto jitter = std::uniform_real_distribution<double>(0, 1)(random_);
-  job.verdict = queue::judge(job.row, job.outcome, options_.policy, jitter);
   job.payload.clear();
   job.result_digest.clear();
-  if (ledger_status_of(job.verdict.status)) {
-    complete_result(job);
-    job.payload = to_json(job.result);
-    job.result_digest = result_digest(job.result);
-    job.http_status = http_status_of(job.result.reason_code);
-  }
-  const bool is_over = job.verdict.status == RowStatus::aborted;
-  return is_over && job.outcome.kind == Outcome::Kind::transient && !is_last;
+  if (!is_over(job.verdict.status)) return;
+  complete_result(job);
+  job.payload = to_json(job.result);
+  job.result_digest = result_digest(job.result);
+  job.http_status = http_status_of(job.result.reason_code);
 }
 
 void OrderHandler::complete_result(OrderJob& job) const {

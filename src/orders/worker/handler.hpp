@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <random>
 #include <string>
 
 #include "base/clock.hpp"
@@ -25,7 +24,7 @@ struct MaxAge {
 };
 
 struct HandlerOptions {
-  queue::Policy policy;
+  int attempts_max = 6;
   std::chrono::milliseconds broker_timeout{2'500};
   MaxAge max_age;
   bool strict_risk = false;  // orders.risk = strict
@@ -38,7 +37,7 @@ class OrderHandler final : public queue::Handler {
                Tracer& tracer, OrderMetrics& metrics);
 
   Task<Ended> handle(queue::Job& job, const queue::Hold& hold) override;
-  bool conclude(queue::Job& job, bool counts) override;
+  void on_verdict(queue::Job& job) override;
 
  private:
   Task<Ended> handle_order(OrderJob& job, const queue::Hold& hold, Span& span);
@@ -48,8 +47,9 @@ class OrderHandler final : public queue::Handler {
   // The broker says that it has an order of this key already: looked up, and never a refusal.
   Task<Ended> end_duplicate(OrderJob& job, SendOutcome outcome);
   Task<bool> is_halted_now(const OrderJob& job);
-  Ended take(OrderJob& job, SendOutcome outcome);
-  static Ended fail(OrderJob& job, std::string_view code, std::string message, queue::Outcome outcome);
+  // What the broker has answered. `doubt_ended`: to a look-up, which tells of the earlier tries as well.
+  Ended end_with(OrderJob& job, SendOutcome outcome, bool doubt_ended) const;
+  Ended fail(OrderJob& job, std::string_view code, std::string message, queue::Outcome outcome) const;
   [[nodiscard]] bool is_too_old(const OrderJob& job) const;
   [[nodiscard]] SendRequest request(const OrderJob& job) const;
   void complete_result(OrderJob& job) const;
@@ -60,7 +60,6 @@ class OrderHandler final : public queue::Handler {
   const Clock& clock_;
   Tracer& tracer_;
   OrderMetrics& metrics_;
-  std::minstd_rand random_{std::random_device{}()};
 };
 
 }  // namespace todoke::orders

@@ -1,4 +1,8 @@
-// An order that the worker holds: its row, what became of its try, and what is to be written.
+// An order that the worker holds: its row, what its ledger says, what became of its try, and what is to be
+// written.
+//
+// The ledger is the truth about an outcome: it ends in the same one as the row, in the same transaction, and
+// where it has ended already, the row follows it and nothing is sent.
 #pragma once
 
 #include <chrono>
@@ -8,10 +12,22 @@
 
 #include "orders/core/exec_result.hpp"
 #include "orders/core/order.hpp"
-#include "orders/worker/ledger.hpp"
 #include "queue/port.hpp"
 
 namespace todoke::orders {
+
+// What the ledger says of the row's key, as it was read with the claim.
+enum class LedgerState {
+  missing,      // created when the row is settled
+  open,         // accepted, not settled
+  succeeded,    // final
+  failed,       // settled; a row that is pending all the same has been requeued
+  conflicting,  // another content under the same key
+};
+
+// Whether the row follows the ledger, unsent. `lapsed`: it was taken over from a worker whose lease had
+// lapsed.
+bool has_last_word(LedgerState ledger, bool lapsed);
 
 // One line of the journal.
 struct TryRecord {
@@ -41,24 +57,20 @@ struct OrderJob : queue::Job {
 
   // After handle().
   std::optional<Order> order;  // none: the document is no valid order
-  bool follows_ledger = false;
-  queue::Outcome outcome;
-  ExecResult result;  // as the adapter gave it
+  ExecResult result;           // as the adapter gave it
   std::string error_code;
   std::string error_msg;
   std::optional<TryRecord> tried;
-  bool is_journaled = false;  // `tried` is in the journal
 
-  // After conclude().
-  queue::Verdict verdict;
+  // After on_verdict(), for an order that is over.
   int http_status = 0;
-  std::string payload;  // the ExecResult as JSON; empty when the ledger is not written
+  std::string payload;  // the ExecResult as JSON
   std::string result_digest;
+
+  [[nodiscard]] bool follows_ledger() const { return has_last_word(ledger, row.lapsed); }
 };
 
 // How long the broker took.
-inline std::int64_t sending_ms(const OrderJob& job) {
-  return job.tried ? std::chrono::duration_cast<std::chrono::milliseconds>(job.tried->took).count() : 0;
-}
+std::int64_t sending_ms(const OrderJob& job);
 
 }  // namespace todoke::orders

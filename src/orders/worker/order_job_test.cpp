@@ -1,11 +1,9 @@
-#include "orders/worker/ledger.hpp"
+#include "orders/worker/order_job.hpp"
 
 #include <gtest/gtest.h>
 
 namespace todoke::orders {
 namespace {
-
-using queue::RowStatus;
 
 TEST(Ledger, OneThatIsOpenOrMissingLetsTheOrderBeSent) {
   for (const bool lapsed : {false, true}) {
@@ -24,12 +22,6 @@ TEST(Ledger, OneThatSucceededOrIsAnothersIsFollowedWithoutASend) {
 TEST(Ledger, OneThatFailedMeansRequeuedForAPendingRowAndSettledForALapsedOne) {
   EXPECT_FALSE(has_last_word(LedgerState::failed, false));
   EXPECT_TRUE(has_last_word(LedgerState::failed, true));
-}
-
-TEST(Ledger, ItEndsWithTheRowAndNotBefore) {
-  EXPECT_EQ(ledger_status_of(RowStatus::succeeded), "succeeded");
-  EXPECT_EQ(ledger_status_of(RowStatus::aborted), "failed");
-  EXPECT_EQ(ledger_status_of(RowStatus::failed), std::nullopt);
 }
 
 }  // namespace

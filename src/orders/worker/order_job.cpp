@@ -1,4 +1,4 @@
-#include "orders/worker/ledger.hpp"
+#include "orders/worker/order_job.hpp"
 
 namespace todoke::orders {
 
@@ -16,16 +16,8 @@ bool has_last_word(LedgerState ledger, bool lapsed) {
   return false;
 }
 
-std::optional<std::string_view> ledger_status_of(queue::RowStatus status) {
-  switch (status) {
-    case queue::RowStatus::succeeded:
-      return "succeeded";
-    case queue::RowStatus::aborted:
-      return "failed";
-    case queue::RowStatus::failed:
-      return std::nullopt;
-  }
-  return std::nullopt;
+std::int64_t sending_ms(const OrderJob& job) {
+  return job.tried ? std::chrono::duration_cast<std::chrono::milliseconds>(job.tried->took).count() : 0;
 }
 
 }  // namespace todoke::orders
