@@ -1,6 +1,9 @@
 #include "net/transport_tls.hpp"
 
 #include <arpa/inet.h>
+#include <fstream>
+#include <memory>
+#include <utility>
 
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl.hpp>
@@ -8,7 +11,9 @@
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include "net/socket_asio.hpp"
 #include "net/watchdog.hpp"
@@ -44,6 +49,26 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_length, 
   if (result != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_NOACK;
   *out = chosen;
   return SSL_TLSEXT_ERR_OK;
+}
+
+using PrivateKey = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+
+// Without it OpenSSL asks at the terminal. Notes in `asked` (a bool) that the key has a passphrase.
+int no_passphrase(char*, int, int, void* asked) {
+  *static_cast<bool*>(asked) = true;
+  return -1;
+}
+
+Expected<PrivateKey> read_private_key(const std::string& path) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> file(BIO_new_file(path.c_str(), "r"), &BIO_free);
+  bool asked = false;
+  PrivateKey key(file ? PEM_read_bio_PrivateKey(file.get(), nullptr, &no_passphrase, &asked) : nullptr,
+                 &EVP_PKEY_free);
+  ERR_clear_error();
+  if (key) return key;
+  if (asked)
+    return refuse(fmt::format("server.tls_key: {} has a passphrase; the node needs the key without", path));
+  return refuse(fmt::format("server.tls_key: {} holds no private key (PEM)", path));
 }
 
 class TlsStream final : public TlsTransport {
@@ -161,18 +186,25 @@ class TlsStream final : public TlsTransport {
 
 Expected<TlsContextPtr> make_server_tls(const std::string& cert_path, const std::string& key_path) {
   auto tls = std::make_shared<TlsContext>(ssl::context::tls_server);
-  error_code error;
-  tls->context.use_certificate_chain_file(cert_path, error);
-  if (error) return refuse(fmt::format("certificate {}: {}", cert_path, error.message()));
-  tls->context.use_private_key_file(key_path, ssl::context::pem, error);
-  if (error) return refuse(fmt::format("private key {}: {}", key_path, error.message()));
-  // OpenSSL keeps a pair for each type of key and does not compare a key with the certificate of another
-  // type.
-  if (SSL_CTX_check_private_key(tls->context.native_handle()) != 1) {
-    ERR_clear_error();
-    return refuse(fmt::format("private key {} does not belong to the certificate {}", key_path, cert_path));
+  auto* context = tls->context.native_handle();
+  for (const auto& [name, path] : {std::pair("server.tls_cert", cert_path), {"server.tls_key", key_path}}) {
+    if (!std::ifstream(path)) return refuse(fmt::format("{}: {} can't be read", name, path));
   }
-  SSL_CTX_set_alpn_select_cb(tls->context.native_handle(), choose_protocol, nullptr);
+  const bool has_certificate = SSL_CTX_use_certificate_chain_file(context, cert_path.c_str()) == 1;
+  ERR_clear_error();
+  if (!has_certificate)
+    return refuse(fmt::format("server.tls_cert: {} holds no certificate (PEM)", cert_path));
+  const auto key = read_private_key(key_path);
+  if (!key) return tl::unexpected(key.error());
+  // First: OpenSSL keeps a pair for each type of key and takes a key of another type than the certificate's.
+  const bool is_pair = X509_check_private_key(SSL_CTX_get0_certificate(context), key->get()) == 1 &&
+                       SSL_CTX_use_PrivateKey(context, key->get()) == 1;
+  ERR_clear_error();
+  if (!is_pair) {
+    return refuse(fmt::format("server.tls_key: {} does not belong to the certificate {} (server.tls_cert)",
+                              key_path, cert_path));
+  }
+  SSL_CTX_set_alpn_select_cb(context, choose_protocol, nullptr);
   return tls;
 }
 

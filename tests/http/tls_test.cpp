@@ -146,6 +146,35 @@ TEST_F(HttpTls, AKeyOfAnotherTypeThanTheCertificateIsRefusedAndAReloadKeepsTheOl
   EXPECT_FALSE(server.validate());
 }
 
+TEST_F(HttpTls, WhatIsWrongWithAPairIsSaidWithTheSettingAndTheFile) {
+  const auto refusal = [](const std::string& cert, const std::string& key) {
+    const auto tls = make_server_tls(cert, key);
+    return tls ? std::string("none") : tls.error().message;
+  };
+  const auto& [cert, key] = std::pair(certificate.cert(), certificate.key());
+  const TestCertificate other;
+  EXPECT_EQ(refusal(cert, other.key()),
+            fmt::format("server.tls_key: {} does not belong to the certificate {} (server.tls_cert)",
+                        other.key(), cert));
+  EXPECT_EQ(refusal(key, cert), fmt::format("server.tls_cert: {} holds no certificate (PEM)", key));
+  EXPECT_EQ(refusal(cert, cert), fmt::format("server.tls_key: {} holds no private key (PEM)", cert));
+  EXPECT_EQ(refusal("/nowhere/c.pem", key), "server.tls_cert: /nowhere/c.pem can't be read");
+  EXPECT_EQ(refusal(cert, "/nowhere/k.pem"), "server.tls_key: /nowhere/k.pem can't be read");
+}
+
+// A prompt would read from the terminal, and hold up the start where there is one.
+TEST_F(HttpTls, AKeyWithAPassphraseIsRefusedWithoutAQuestion) {
+  for (const auto* kind : {"-traditional", ""}) {
+    run_command(fmt::format("openssl pkey {} -aes256 -passout pass:secret -in {} -out {}.locked 2>&1", kind,
+                            certificate.key(), certificate.key()));
+    const auto tls = make_server_tls(certificate.cert(), certificate.key() + ".locked");
+    ASSERT_FALSE(tls);
+    EXPECT_EQ(tls.error().message,
+              fmt::format("server.tls_key: {}.locked has a passphrase; the node needs the key without",
+                          certificate.key()));
+  }
+}
+
 TEST_F(HttpTls, FailedHandshakesAreCountedAndLoggedOnceAMinute) {
   std::mutex mutex;
   int lines = 0;
