@@ -1,7 +1,6 @@
 #include "index/text_query.hpp"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,12 +12,14 @@ namespace {
 
 constexpr std::string_view kWhiteSpace = " \t\n\r\v\f";
 
-// Those that NIP-50 names; any other word with a colon is looked for.
+// key:value, where the key is a word of ASCII letters. Addresses are text: https://example.com, and
+// nostr:npub1… (NIP-21).
 bool is_extension(std::string_view part) {
-  constexpr std::array<std::string_view, 5> kKeys{"include", "domain", "language", "sentiment", "nsfw"};
   const auto colon = part.find(':');
-  if (colon == std::string_view::npos || colon + 1 == part.size()) return false;
-  return std::find(kKeys.begin(), kKeys.end(), part.substr(0, colon)) != kKeys.end();
+  if (colon == std::string_view::npos || colon == 0 || colon + 1 == part.size()) return false;
+  const auto key = part.substr(0, colon);
+  if (part[colon + 1] == '/' || key == "nostr") return false;
+  return std::all_of(key.begin(), key.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
 }
 
 std::vector<std::string_view> parts_of(std::string_view normal) {
@@ -37,20 +38,20 @@ std::size_t characters(std::string_view text) {
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-bool is_prefix(const Token& token, std::string_view part, bool ends_the_text) {
+bool is_prefix(const Token& token, std::string_view part, bool is_last) {
   if (token.kind == TokenKind::single) return true;
-  return token.kind == TokenKind::word && ends_the_text && token.offset + token.size == part.size() &&
+  return token.kind == TokenKind::word && is_last && token.offset + token.size == part.size() &&
          characters(text_of(token, part)) >= kPrefixMin;
 }
 
 // Tokens hold letters, digits and emoji only, so that nothing in them needs quoting beyond the quotes.
-std::string phrase_of(std::string_view part, const std::vector<Token>& tokens, bool ends_the_text) {
+std::string phrase_of(std::string_view part, const std::vector<Token>& tokens, bool is_last) {
   std::string phrase;
   std::uint16_t before = 0;
   for (const auto& token : tokens) {
     if (token.kind == TokenKind::last) continue;
     if (!phrase.empty()) phrase += fmt::format(" <{}> ", token.position - before);
-    phrase += fmt::format("'{}'{}", text_of(token, part), is_prefix(token, part, ends_the_text) ? ":*" : "");
+    phrase += fmt::format("'{}'{}", text_of(token, part), is_prefix(token, part, is_last) ? ":*" : "");
     before = token.position;
   }
   return phrase;
@@ -69,9 +70,8 @@ Expected<TextQuery> parse_text_query(std::string_view text) {
     const auto tokens = tokens_of(part);
     if (tokens.empty()) continue;
     count += tokens.size();
-    const bool ends_the_text = part.data() + part.size() == normal.data() + normal.size();
     if (!query.tsquery.empty()) query.tsquery += " & ";
-    query.tsquery += fmt::format("({})", phrase_of(part, tokens, ends_the_text));
+    query.tsquery += fmt::format("({})", phrase_of(part, tokens, part.data() == parts.back().data()));
   }
   if (count > kQueryTokensMax) return refuse("search has at most 64 words or characters");
   query.finds = count > 0 ? TextQuery::Finds::tokens : TextQuery::Finds::nothing;

@@ -1,9 +1,9 @@
 // What people type, as a tsquery over the tokens of documents.
 //
 // All parts between white space must be found. A part of several tokens (`example.com`, `東京都庁`,
-// `Tシャツ`) must be found as it stands, in a row. The last word, where nothing follows it, is also found as
-// the beginning of a word. A single character of a script without spaces is found wherever it stands.
-// NIP-50's `key:value` extensions are passed over.
+// `Tシャツ`) must be found as it stands, in a row. The last word is also found as the beginning of a word,
+// unless a sign follows it (`fox.`). A single character of a script without spaces is found wherever it
+// stands. `key:value` extensions (NIP-50) are passed over, as if they were not there.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ inline constexpr std::size_t kPrefixMin = 2;
 
 struct TextQuery {
   enum class Finds {
-    everything,  // no text was given
+    everything,  // no text was given, or only extensions
     nothing,     // there is text, but no token in it
     tokens,
   };

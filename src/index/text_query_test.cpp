@@ -15,7 +15,7 @@ std::string tsquery(std::string_view text) {
 
 TEST(TextQuery, AllWordsMustBeThereAndTheLastMayGoOn) {
   EXPECT_EQ(tsquery("Quick  Brown fox"), "('quick') & ('brown') & ('fox':*)");
-  EXPECT_EQ(tsquery("fox "), "('fox')");
+  EXPECT_EQ(tsquery(" fox  "), "('fox':*)") << "white space around it is no matter";
   EXPECT_EQ(tsquery("fox!"), "('fox')");
 }
 
@@ -38,7 +38,7 @@ TEST(TextQuery, TheLastCharacterOfARunKeepsItsPlace) {
 
 TEST(TextQuery, ASingleCharacterBeginsAPair) {
   EXPECT_EQ(tsquery("猫"), "('猫':*)");
-  EXPECT_EQ(tsquery("猫 cafe "), "('猫':*) & ('cafe')");
+  EXPECT_EQ(tsquery("猫 cafe."), "('猫':*) & ('cafe')");
 }
 
 TEST(TextQuery, TextWithoutTokensFindsNothingAndNoTextEverything) {
@@ -49,9 +49,16 @@ TEST(TextQuery, TextWithoutTokensFindsNothingAndNoTextEverything) {
 }
 
 TEST(TextQuery, ExtensionsOfNip50ArePassedOver) {
-  EXPECT_EQ(tsquery("best language:en nostr include:spam"), "('best') & ('nostr')");
+  EXPECT_EQ(tsquery("best language:en nostr include:spam"), "('best') & ('nostr':*)");
   EXPECT_EQ(tsquery("language:en"), "everything");
-  EXPECT_EQ(tsquery("note:this"), "('note' <1> 'this':*)");
+  EXPECT_EQ(tsquery("sort:top fox filter_by:x"), "('fox':*)") << "those that no NIP names, too";
+  EXPECT_EQ(tsquery("fox note: :this"), "('fox') & ('note') & ('this':*)");
+}
+
+TEST(TextQuery, AddressesAndTimesAreNoExtensions) {
+  EXPECT_EQ(tsquery("https://example.com"), "('https' <1> 'example' <1> 'com':*)");
+  EXPECT_EQ(tsquery("nostr:npub1xy"), "('nostr' <1> 'npub1xy':*)");
+  EXPECT_EQ(tsquery("at 12:30"), "('at') & ('12' <1> '30':*)");
 }
 
 TEST(TextQuery, ItsSizeIsBounded) {

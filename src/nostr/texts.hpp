@@ -84,6 +84,7 @@ enum class Reason : std::uint8_t {
   // Messages.
   message_too_long,
   message_not_json,
+  message_binary,
   message_too_deep,
   message_not_array,
   unknown_verb,
@@ -112,6 +113,7 @@ enum class Reason : std::uint8_t {
   filter_bad_search,
   seq_after_differs,
   search_unsupported,
+  search_not_here,
   search_refused,
   t_required,
   query_too_slow,

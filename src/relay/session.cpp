@@ -91,7 +91,7 @@ void Session::on_close(std::uint16_t, std::string_view) {
 void Session::on_message(net::WsOpcode opcode, std::string_view payload) {
   const auto bytes = payload.size();
   if (opcode != net::WsOpcode::text) {
-    return refuse_message({Answer::notice, Reason::message_not_json, {}, nostr::Verb::unknown}, bytes);
+    return refuse_message({Answer::notice, Reason::message_binary, {}, nostr::Verb::unknown}, bytes);
   }
   auto message = nostr::parse_client_message(payload, services_.settings.load()->limits);
   if (!message) return refuse_message(std::move(message.error()), bytes);
@@ -234,9 +234,11 @@ void Session::settle(const nostr::EventId& id, Outcome outcome) {
 
 std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters) const {
   if (must_authenticate()) return Reason::auth_required;
-  // The order of the log and the order of rank exclude each other.
-  if (asks_for_search(filters) && (!services_.search || filters.front().seq_after))
-    return Reason::search_unsupported;
+  if (asks_for_search(filters)) {
+    if (!services_.search) return Reason::search_unsupported;
+    // The order of the log and the order of rank exclude each other.
+    if (filters.front().seq_after) return Reason::search_not_here;
+  }
   if (services_.settings.load()->rules.policy == nostr::TopicPolicy::open) return std::nullopt;
   const auto topics = services_.topics.topics();
   for (const auto& filter : filters) {
@@ -264,7 +266,7 @@ void Session::handle(nostr::CountMessage message, std::size_t bytes) {
   const auto& sub = message.sub.text();
   auto refusal = pays(services_.req_rate, cost_of(bytes)) ? refusal_of(message.filters)
                                                           : std::optional(Reason::rate_limited);
-  if (!refusal && asks_for_search(message.filters)) refusal = Reason::search_unsupported;
+  if (!refusal && asks_for_search(message.filters)) refusal = Reason::search_not_here;
   if (!refusal) return services_.hub.count(self(), std::move(message));
   end_subscription(sub, *refusal);
 }

@@ -87,7 +87,9 @@ TEST_F(Search, IsOffWithTopicsAndOnInOpenUnlessSaidOtherwise) {
   EXPECT_EQ(answer(), "");
   // NIP-50 is for REQ; a COUNT of what is ranked would be one of the index.
   EXPECT_THAT(client->count("c", R"({"search":"x","#t":["kukuri:global"]})"),
-              HasSubstr("unsupported: search"));
+              HasSubstr("unsupported: search with COUNT or seq_after"));
+  EXPECT_EQ(client->stored(R"({"search":"x","seq_after":0,"#t":["kukuri:global"]})").closed,
+            "unsupported: search with COUNT or seq_after");
 }
 
 TEST_F(Search, FindsTwoCharacterWordsAndEnglishWordsAndTheirBeginnings) {

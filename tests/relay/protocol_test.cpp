@@ -55,7 +55,7 @@ TEST_F(ProtocolTest, WhatNobodyUnderstandsGetsANoticeAndTheConnectionLivesOn) {
     EXPECT_EQ(answer_to(message), fmt::format(R"(["NOTICE","{}"])", text)) << message.substr(0, 60);
   }
   client.send_binary("[]");
-  EXPECT_EQ(client.receive(), R"(["NOTICE","invalid: message is not JSON"])");
+  EXPECT_EQ(client.receive(), R"(["NOTICE","invalid: message must be text, not binary"])");
   EXPECT_EQ(client.stored(kGlobal).closed, "");
 }
 

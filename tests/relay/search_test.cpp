@@ -41,12 +41,12 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// Every word is there; the last, where no space follows it, as the beginning of one.
+// Every word is there, the last as the beginning of one.
 bool has_words(const std::string& content, const std::string& text) {
   const auto there = words_of(content);
   const auto wanted = words_of(text);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const bool prefix = i + 1 == wanted.size() && text.back() != ' ';
+    const bool prefix = i + 1 == wanted.size();
     const bool found = std::any_of(there.begin(), there.end(), [&](const auto& word) {
       return prefix ? word.starts_with(wanted[i]) : word == wanted[i];
     });
