@@ -322,11 +322,11 @@ TEST_F(AdapterTest, ASessionThatIsTakenAgainBeforeItsFirstRoundHasOtherNumbers) 
   pg::Pool pool(pool_options, clock, registry);
   run_task([&]() -> Task<void> {
     orders::FixStore store(connect, pool, "A->B", 1h);
-    const auto first = co_await store.take("host:1:aa", Deadline::after(30s));
-    const auto while_owned = co_await store.take("host:2:bb", Deadline::after(30s));
+    const auto first = co_await store.claim_session("host:1:aa", Deadline::after(30s));
+    const auto while_owned = co_await store.claim_session("host:2:bb", Deadline::after(30s));
     EXPECT_FALSE(while_owned);
     database.execute("UPDATE orders.fix_sessions SET leased_until = now() - interval '1 second'");
-    const auto second = co_await store.take("host:2:bb", Deadline::after(30s));
+    const auto second = co_await store.claim_session("host:2:bb", Deadline::after(30s));
     EXPECT_EQ(first->next_out, 1);
     EXPECT_EQ(second->next_out, 1 + orders::FixStore::kNumbersAhead);
     EXPECT_EQ(second->epoch, 2);

@@ -83,7 +83,7 @@ class Api {
   const std::shared_ptr<OrderWatch> watch;
 
  private:
-  Task<Answer> take(net::Request& request);
+  Task<Answer> accept(net::Request& request);
   Task<Answer> show(net::Request& request);
   // Why an order that is valid would not be taken now.
   std::optional<Answer> refusal_of_new(const Order& order);
@@ -122,12 +122,12 @@ Api::Api(const ApiParts& parts)
 }
 
 Task<net::Response> Api::post(net::Request& request) {
-  auto answer = co_await take(request);
+  auto answer = co_await accept(request);
   outcomes_.with({std::string(answer.outcome)}).add();
   co_return std::move(answer.response);
 }
 
-Task<Answer> Api::take(net::Request& request) {
+Task<Answer> Api::accept(net::Request& request) {
   const auto client = clients.who(request.headers.get("Authorization"), request.client_ip);
   if (!client) co_return unauthorized();
   if (const auto verdict = rate_.take(*client); !verdict.allowed) {

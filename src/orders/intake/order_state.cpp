@@ -5,6 +5,7 @@
 
 #include <boost/asio/this_coro.hpp>
 
+#include "base/attempt.hpp"
 #include "base/config.hpp"
 #include "base/json_writer.hpp"
 #include "base/log.hpp"
@@ -102,13 +103,13 @@ Task<std::optional<OrderState>> OrderWatch::wait_settled(std::string key, std::c
   wake_.set_from_anywhere();
   const bool told = co_await waiter->told.wait_for(most);
   if (!told) {
-    leave(waiter);
+    stop_waiting(waiter);
     co_return std::nullopt;
   }
   co_return std::move(waiter->state);
 }
 
-void OrderWatch::leave(const std::shared_ptr<Waiter>& waiter) {
+void OrderWatch::stop_waiting(const std::shared_ptr<Waiter>& waiter) {
   const std::lock_guard lock(mutex_);
   const auto [first, last] = waiters_.equal_range(waiter->key);
   const auto own = std::find_if(first, last, [&](const auto& entry) { return entry.second == waiter; });
@@ -148,19 +149,19 @@ std::vector<std::string> OrderWatch::watched() const {
 Task<void> OrderWatch::run() {
   while (!stopped_) {
     wake_.reset();
-    std::exception_ptr failure;
-    try {
-      co_await look();
-      co_await tell_others();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) {
-      log::debug("orders", "orders that are waited for could not be read", {{"error", describe(failure)}});
+    const auto done = co_await attempt(round());
+    if (!done) {
+      log::debug("orders", "orders that are waited for could not be read",
+                 {{"error", describe(done.error())}});
     }
     if (!stopped_) co_await wake_.wait_for(pause());
   }
   settled_elsewhere_ = {};
+}
+
+Task<void> OrderWatch::round() {
+  co_await tell_waiters();
+  co_await tell_others();
 }
 
 std::chrono::milliseconds OrderWatch::pause() const {
@@ -178,7 +179,7 @@ Task<void> OrderWatch::tell_others() {
   co_await lease->query(sql::kTellSettled, {}, deadline);
 }
 
-Task<void> OrderWatch::look() {
+Task<void> OrderWatch::tell_waiters() {
   const auto keys = watched();
   if (keys.empty()) co_return;
   const auto deadline = Deadline::after(kLookMax);

@@ -76,11 +76,12 @@ class OrderWatch final : public Service {
 
  private:
   struct Waiter;
-  Task<void> look();
+  Task<void> round();
+  Task<void> tell_waiters();
   Task<void> tell_others();
   [[nodiscard]] std::chrono::milliseconds pause() const;
   [[nodiscard]] std::vector<std::string> watched() const;
-  void leave(const std::shared_ptr<Waiter>& waiter);
+  void stop_waiting(const std::shared_ptr<Waiter>& waiter);
 
   const std::size_t waiters_max_;
   pg::Pool& pool_;

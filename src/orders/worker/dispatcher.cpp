@@ -12,7 +12,6 @@
 #include "orders/brokers/fix/watch.hpp"
 #include "orders/brokers/http/adapter.hpp"
 #include "orders/brokers/paper/adapter.hpp"
-#include "orders/brokers/paper/noop_adapter.hpp"
 #include "orders/worker/config.hpp"
 #include "orders/worker/handler.hpp"
 #include "orders/worker/monitor.hpp"

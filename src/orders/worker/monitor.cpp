@@ -48,33 +48,34 @@ std::string problem_of(const OrderGauges& gauges, double breaker) {
 OrderMonitor::OrderMonitor(const Executor& executor, std::optional<OwnWorker> worker, pg::Pool& pool,
                            HealthBoard& board, std::shared_ptr<OrderMetrics> metrics,
                            metrics::Registry& registry)
-    : PeriodicService(executor,
-                      {.name = "order monitor", .failed = "orders can't be looked at", .every = kLookEvery},
-                      registry),
+    : PeriodicService(
+          executor, {.name = "order monitor", .failed = "orders can't be looked at", .every = kMeasureEvery},
+          registry),
       worker_(std::move(worker)),
       pool_(pool),
       board_(board),
       metrics_(std::move(metrics)) {}
 
 Task<void> OrderMonitor::start() {
-  co_await look();
+  co_await measure();
 }
 
 Task<void> OrderMonitor::run() {
   co_await PeriodicService::run();
-  const auto left = co_await attempt(leave());
-  if (!left) log::warning("orders", "the worker's row was left behind", {{"error", describe(left.error())}});
+  const auto removed = co_await attempt(remove_worker());
+  if (!removed)
+    log::warning("orders", "the worker's row was left behind", {{"error", describe(removed.error())}});
 }
 
 Task<void> OrderMonitor::round(RoundCause /*cause*/) {
-  const auto looked = co_await attempt(look());
-  if (looked) co_return;
+  const auto measured = co_await attempt(measure());
+  if (measured) co_return;
   board_.report(kHealthLine, false,
-                {HealthState::degraded, "can't be looked at: " + describe(looked.error())});
-  std::rethrow_exception(looked.error());
+                {HealthState::degraded, "can't be looked at: " + describe(measured.error())});
+  std::rethrow_exception(measured.error());
 }
 
-Task<void> OrderMonitor::look() {
+Task<void> OrderMonitor::measure() {
   const auto deadline = Deadline::after(kQueryMax);
   const auto lease = co_await pool_.acquire(deadline);
   if (worker_) {
@@ -90,7 +91,7 @@ Task<void> OrderMonitor::look() {
   board_.report(kHealthLine, false, {problem.empty() ? HealthState::up : HealthState::degraded, problem});
 }
 
-Task<void> OrderMonitor::leave() {
+Task<void> OrderMonitor::remove_worker() {
   if (!worker_) co_return;
   const auto deadline = Deadline::after(kQueryMax);
   const auto lease = co_await pool_.acquire(deadline);

@@ -14,7 +14,7 @@ namespace todoke::orders {
 
 class OrderMonitor final : public PeriodicService {
  public:
-  static constexpr std::chrono::milliseconds kLookEvery{2'000};
+  static constexpr std::chrono::milliseconds kMeasureEvery{2'000};
 
   // `worker`: the name and the adapter of the worker of this process, where it has one.
   struct OwnWorker {
@@ -36,8 +36,8 @@ class OrderMonitor final : public PeriodicService {
 
  private:
   Task<void> round(RoundCause cause) override;
-  Task<void> look();
-  Task<void> leave();
+  Task<void> measure();
+  Task<void> remove_worker();
 
   std::optional<OwnWorker> worker_;
   pg::Pool& pool_;

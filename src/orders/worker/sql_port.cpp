@@ -10,8 +10,8 @@ namespace {
 
 using queue::Ticket;
 
-// A worker is alive that was seen within this; it shows itself every OrderMonitor::kLookEvery. Short, because
-// a worker that died with a longer lease than ours would keep its rows for as long.
+// A worker is alive that was seen within this; it shows itself every OrderMonitor::kMeasureEvery. Short,
+// because a worker that died with a longer lease than ours would keep its rows for as long.
 constexpr std::chrono::seconds kSignOfLife(5);
 
 // As parameters of a statement.

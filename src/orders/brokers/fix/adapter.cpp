@@ -114,7 +114,7 @@ Task<SendOutcome> FixAdapter::send(SendRequest request, Deadline deadline) {
   if (!link_->is_open(why)) co_return held_back();
   auto awaited = link_->await(request.broker_id);
   FixEntry entry{request.broker_id, request.outbox_id, request.idempotency_key};
-  const bool is_written = co_await link_->put(std::move(entry), deadline);
+  const bool is_written = co_await link_->write_down(std::move(entry), deadline);
   if (!is_written || !link_->is_open(why) || !request.may_go()) co_return held_back();
   const auto order = new_order(request, link_->options().account);
   if (!link_->send(order, deadline, awaited)) {

@@ -1,5 +1,5 @@
 // From the threads of a FIX session to the event loop: what came, in order. Bounded: a session that finds
-// kReportsMax reports waits until they are taken, and so reads nothing more from its socket.
+// kReportsMax reports waits until they are drained, and so reads nothing more from its socket.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ class FixInbox {
   // Some seconds of a busy session, and a few megabytes.
   static constexpr std::size_t kReportsMax = 10'000;
 
-  struct Taken {
+  struct Messages {
     std::vector<fix::Report> reports;
     std::vector<fix::Refused> refused;
   };
@@ -27,7 +27,7 @@ class FixInbox {
   // `wake` is called on the session's threads whenever something came.
   explicit FixInbox(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  void put(fix::Report report) {
+  void push(fix::Report report) {
     {
       std::unique_lock lock(mutex_);
       room_.wait(lock, [this] { return closing_ || waiting_.reports.size() < kReportsMax; });
@@ -35,7 +35,7 @@ class FixInbox {
     }
     wake_();
   }
-  void put(fix::Refused refused) {
+  void push(fix::Refused refused) {
     {
       const std::lock_guard lock(mutex_);
       // As many as messages of ours that a session remembers: more can't come.
@@ -43,14 +43,15 @@ class FixInbox {
     }
     wake_();
   }
-  Taken take() {
-    Taken taken;
+  // All that came since the last call.
+  Messages drain() {
+    Messages drained;
     {
       const std::lock_guard lock(mutex_);
-      std::swap(taken, waiting_);
+      std::swap(drained, waiting_);
     }
     room_.notify_all();
-    return taken;
+    return drained;
   }
   // Why the session is not logged on, as far as anybody said.
   void set_trouble(std::string text) {
@@ -74,7 +75,7 @@ class FixInbox {
   std::function<void()> wake_;
   std::mutex mutex_;
   std::condition_variable room_;
-  Taken waiting_;
+  Messages waiting_;
   std::string trouble_;
   bool closing_ = false;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/log.hpp"
 #include "base/log_rate.hpp"
 
@@ -75,7 +76,7 @@ void FixLink::stop() {
 
 Task<void> FixLink::run() {
   while (!stopping_) {
-    const bool owned = co_await look();
+    const bool owned = co_await own_if_free();
     if (owned) continue;
     if (!stopping_) co_await wake_.wait_for(kLookEvery);
     if (!stopping_) wake_.reset();
@@ -84,23 +85,23 @@ Task<void> FixLink::run() {
   health_.forget("fix session");
 }
 
-Task<bool> FixLink::look() {
-  std::exception_ptr failure;
-  std::optional<FixOwned> owned;
+Task<bool> FixLink::own_if_free() {
   const auto asked = clock_.steady();
-  try {
-    owned = co_await store_.take(worker_, Deadline::after(kStatementMax));
-    if (!owned) owner_ = co_await store_.owner(Deadline::after(kStatementMax));
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  if (failure) log::warning("fix", "the session can't be looked at", {{"error", describe(failure)}});
-  if (owned) {
+  const auto claimed = co_await attempt(claim_session());
+  if (!claimed) log::warning("fix", "the session can't be looked at", {{"error", describe(claimed.error())}});
+  const bool is_ours = claimed && claimed->has_value();
+  if (is_ours) {
     lease_from(asked);
-    co_await own(*owned);
+    co_await own(**claimed);
   }
   show();
-  co_return owned.has_value();
+  co_return is_ours;
+}
+
+Task<std::optional<FixOwned>> FixLink::claim_session() {
+  const auto owned = co_await store_.claim_session(worker_, Deadline::after(kStatementMax));
+  if (!owned) owner_ = co_await store_.owner(Deadline::after(kStatementMax));
+  co_return owned;
 }
 
 Task<void> FixLink::own(FixOwned owned) {
@@ -143,8 +144,8 @@ void FixLink::open_session(const FixOwned& owned) {
 // They are called on the session's threads.
 fix::Events FixLink::events_of_session() {
   fix::Events events;
-  events.report = [inbox = inbox_](fix::Report report) { inbox->put(std::move(report)); };
-  events.refused = [inbox = inbox_](fix::Refused refused) { inbox->put(std::move(refused)); };
+  events.report = [inbox = inbox_](fix::Report report) { inbox->push(std::move(report)); };
+  events.refused = [inbox = inbox_](fix::Refused refused) { inbox->push(std::move(refused)); };
   const auto rate = std::make_shared<LogRate>(kRejectLinesMax);
   events.rejected = [this, rate](const fix::Rejection& rejection) {
     (rejection.business ? business_rejects_ : session_rejects_).add();
@@ -175,23 +176,17 @@ Task<FixLink::End> FixLink::keep(std::int64_t epoch) {
     if (stopping_ || loops_.has_failed()) co_return End::stopped;
     // Before the state is looked at: what changes from here on sets it again.
     wake_.reset();
-    std::exception_ptr failure;
-    bool is_ours = true;
-    try {
-      is_ours = co_await round(epoch);
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    const auto is_ours = co_await attempt(round(epoch));
     show();
-    if (!is_ours) {
+    if (is_ours && !*is_ours) {
       log::warning("fix", "another worker has taken the session", {{"session", options_.name}});
       co_return End::lost;
     }
-    if (!failure) {
+    if (is_ours) {
       if (!stopping_) co_await wake_.wait_for(renew_every);
       continue;
     }
-    log::warning("fix", "the session's state can't be written", {{"error", describe(failure)}});
+    log::warning("fix", "the session's state can't be written", {{"error", describe(is_ours.error())}});
     if (clock_.steady() >= leased_until_) {
       log::error("fix", "the session's lease has lapsed", {{"session", options_.name}});
       co_return End::lost;
@@ -200,15 +195,15 @@ Task<FixLink::End> FixLink::keep(std::int64_t epoch) {
   }
 }
 
-void FixLink::take_inbox() {
-  auto taken = inbox_->take();
-  for (auto& refused : taken.refused) {
+void FixLink::read_inbox() {
+  auto came = inbox_->drain();
+  for (auto& refused : came.refused) {
     if (const auto waiting = awaited(refused.cl_ord_id)) {
       waiting->refused = std::move(refused);
       waiting->changed.set();
     }
   }
-  for (auto& report : taken.reports) {
+  for (auto& report : came.reports) {
     auto clean = cleaned(std::move(report));
     if (clean.cl_ord_id.empty()) {
       unmatched_count_.add();
@@ -226,13 +221,13 @@ void FixLink::take_inbox() {
 FixRound FixLink::gather() {
   // The numbers first: what they count is in the inbox already, and so in this round.
   const auto numbers = session_->numbers();
-  take_inbox();
+  read_inbox();
   FixRound round;
   round.next_in = numbers.next_in;
   round.reports = unstored_;
   for (auto& [id, status] : std::exchange(statuses_, {})) unstored_statuses_[id] = std::move(status);
   for (const auto& [id, status] : unstored_statuses_) round.statuses.push_back(status);
-  for (const auto& put : writing_) round.entries.push_back(put->entry);
+  for (const auto& waiting : writing_) round.entries.push_back(waiting->entry);
   if (numbers.resets != resets_) {
     resets_ = numbers.resets;
     speaks_since_ = clock_.steady();
@@ -250,26 +245,21 @@ FixRound FixLink::gather() {
 }
 
 Task<bool> FixLink::round(std::int64_t epoch) {
-  writing_.insert(writing_.end(), puts_.begin(), puts_.end());
-  puts_.clear();
+  writing_.insert(writing_.end(), unwritten_.begin(), unwritten_.end());
+  unwritten_.clear();
   const auto requests = requests_;
   const auto work = gather();
   const auto asked = clock_.steady();
-  std::exception_ptr failure;
-  FixRoundEnd end;
-  try {
-    end = co_await store_.write(epoch, work, Deadline::after(std::min(kStatementMax, options_.lease / 2)));
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  end_puts(writing_, !failure && end.is_ours);
-  if (failure) std::rethrow_exception(failure);
-  if (!end.is_ours) co_return false;
+  const auto deadline = Deadline::after(std::min(kStatementMax, options_.lease / 2));
+  auto end = co_await attempt(store_.write(epoch, work, deadline));
+  end_waiting(writing_, end && end->is_ours);
+  if (!end) std::rethrow_exception(end.error());
+  if (!end->is_ours) co_return false;
   requests_ -= requests;
   lease_from(asked);
   unstored_.clear();
   unstored_statuses_.clear();
-  deliver(work, std::move(end));
+  deliver(work, std::move(*end));
   co_return true;
 }
 
@@ -302,18 +292,23 @@ void FixLink::deliver(const FixRound& round, FixRoundEnd end) {
   if (has_late || !round.statuses.empty()) apply_wake_.set();
 }
 
-void FixLink::end_puts(std::vector<std::shared_ptr<Put>>& puts, bool written) {
-  for (const auto& put : puts) {
-    put->is_written = written;
-    put->ended.set();
+void FixLink::end_waiting(std::vector<std::shared_ptr<Waiting>>& orders, bool written) {
+  for (const auto& order : orders) {
+    order->is_written = written;
+    order->ended.set();
   }
-  puts.clear();
+  orders.clear();
+}
+
+Task<void> FixLink::give_session_up(std::int64_t epoch) {
+  const bool is_ours = co_await round(epoch);
+  if (is_ours) co_await store_.give_up(epoch, session_->numbers(), Deadline::after(kStatementMax));
 }
 
 Task<void> FixLink::close_session(std::int64_t epoch, End end) {
   owning_ = false;
-  end_puts(puts_, false);
-  end_puts(writing_, false);
+  end_waiting(unwritten_, false);
+  end_waiting(writing_, false);
   apply_wake_.set();
   if (session_) {
     inbox_->close();
@@ -322,16 +317,12 @@ Task<void> FixLink::close_session(std::int64_t epoch, End end) {
     co_await run_blocking(stop);
     co_await loops_.wait();
   }
-  std::exception_ptr failure;
-  try {
-    if (session_ && end == End::stopped) {
-      const bool is_ours = co_await round(epoch);
-      if (is_ours) co_await store_.give_up(epoch, session_->numbers(), Deadline::after(kStatementMax));
+  if (session_ && end == End::stopped) {
+    const auto given_up = co_await attempt(give_session_up(epoch));
+    if (!given_up) {
+      log::warning("fix", "the session was not given up", {{"error", describe(given_up.error())}});
     }
-  } catch (...) {
-    failure = std::current_exception();
   }
-  if (failure) log::warning("fix", "the session was not given up", {{"error", describe(failure)}});
   session_.reset();
   inbox_.reset();
   unstored_.clear();

@@ -85,7 +85,7 @@ class FixLink final : public Service {
   // Whether somebody waits for what comes for it; a second one would take it away from the first.
   [[nodiscard]] bool is_awaited(const std::string& cl_ord_id) const;
   // Writes an order down. False: it must not be sent.
-  Task<bool> put(FixEntry entry, Deadline deadline);
+  Task<bool> write_down(FixEntry entry, Deadline deadline);
   // False: it was not taken. What becomes of it is told by `awaited`.
   bool send(const fix::NewOrder& order, Deadline deadline, const std::shared_ptr<FixAwaited>& awaited);
   bool send(const fix::StatusRequest& request, Deadline deadline, const std::shared_ptr<FixAwaited>& awaited);
@@ -96,28 +96,33 @@ class FixLink final : public Service {
   }
 
  private:
-  struct Put {
-    explicit Put(const Executor& executor) : ended(executor) {}
+  // An order that waits to be written down.
+  struct Waiting {
+    explicit Waiting(const Executor& executor) : ended(executor) {}
     FixEntry entry;
     bool is_written = false;
     Signal ended;
   };
   enum class End { stopped, lost };
 
-  Task<bool> look();
+  // True: this worker had the session, and has it no more.
+  Task<bool> own_if_free();
+  Task<std::optional<FixOwned>> claim_session();
   Task<void> own(FixOwned owned);
   void open_session(const FixOwned& owned);
   [[nodiscard]] fix::Events events_of_session();
   Task<End> keep(std::int64_t epoch);
   // False: the session is lost.
   Task<bool> round(std::int64_t epoch);
+  Task<void> give_session_up(std::int64_t epoch);
   Task<void> close_session(std::int64_t epoch, End end);
   FixRound gather();
-  void take_inbox();
+  void read_inbox();
   void deliver(const FixRound& round, FixRoundEnd end);
-  void end_puts(std::vector<std::shared_ptr<Put>>& puts, bool written);
+  void end_waiting(std::vector<std::shared_ptr<Waiting>>& orders, bool written);
   void lease_from(SteadyTime asked);
   Task<void> apply_loop();
+  Task<void> apply_round(SteadyTime& forget_at);
   Task<void> apply_once();
   std::shared_ptr<FixAwaited> awaited(const std::string& cl_ord_id);
   std::function<void(fix::Sent)> tell_sent(const std::shared_ptr<FixAwaited>& awaited) const;
@@ -143,8 +148,8 @@ class FixLink final : public Service {
 
   std::map<std::string, std::weak_ptr<FixAwaited>> awaited_;
   std::size_t awaited_sweep_at_ = 0;
-  std::vector<std::shared_ptr<Put>> puts_;
-  std::vector<std::shared_ptr<Put>> writing_;
+  std::vector<std::shared_ptr<Waiting>> unwritten_;
+  std::vector<std::shared_ptr<Waiting>> writing_;
   std::vector<fix::Report> unstored_;
   std::vector<fix::Report> answers_;  // to be told to those who wait
   // The last of each ClOrdID: those that came since the round began, and those that it writes.

@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "base/log.hpp"
 #include "orders/brokers/fix/link.hpp"
 
@@ -64,14 +65,14 @@ bool FixLink::is_awaited(const std::string& cl_ord_id) const {
   return found != awaited_.end() && !found->second.expired();
 }
 
-Task<bool> FixLink::put(FixEntry entry, Deadline deadline) {
+Task<bool> FixLink::write_down(FixEntry entry, Deadline deadline) {
   if (!owning_) co_return false;
-  auto put = std::make_shared<Put>(executor_);
-  put->entry = std::move(entry);
-  puts_.push_back(put);
+  auto waiting = std::make_shared<Waiting>(executor_);
+  waiting->entry = std::move(entry);
+  unwritten_.push_back(waiting);
   wake_.set();
-  const bool ended = co_await put->ended.wait_for(deadline.left());
-  co_return ended && put->is_written;
+  const bool ended = co_await waiting->ended.wait_for(deadline.left());
+  co_return ended && waiting->is_written;
 }
 
 std::function<void(fix::Sent)> FixLink::tell_sent(const std::shared_ptr<FixAwaited>& awaited) const {
@@ -106,19 +107,17 @@ Task<void> FixLink::apply_loop() {
   auto forget_at = clock_.steady();
   while (owning_) {
     apply_wake_.reset();
-    std::exception_ptr failure;
-    try {
-      co_await apply_once();
-      if (clock_.steady() >= forget_at) {
-        co_await ledger_.forget(kKeep, Deadline::after(kApplyMax));
-        forget_at = clock_.steady() + kForgetEvery;
-      }
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) log::warning("fix", "late reports wait", {{"error", describe(failure)}});
+    const auto applied = co_await attempt(apply_round(forget_at));
+    if (!applied) log::warning("fix", "late reports wait", {{"error", describe(applied.error())}});
     if (owning_) co_await apply_wake_.wait_for(kApplyEvery);
   }
+}
+
+Task<void> FixLink::apply_round(SteadyTime& forget_at) {
+  co_await apply_once();
+  if (clock_.steady() < forget_at) co_return;
+  co_await ledger_.forget(kKeep, Deadline::after(kApplyMax));
+  forget_at = clock_.steady() + kForgetEvery;
 }
 
 Task<void> FixLink::apply_once() {

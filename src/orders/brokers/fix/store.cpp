@@ -72,7 +72,7 @@ fix::Report report_from(const pg::Row& row, std::size_t first) {
   return report;
 }
 
-Task<std::optional<FixOwned>> FixStore::take(const std::string& worker, Deadline deadline) {
+Task<std::optional<FixOwned>> FixStore::claim_session(const std::string& worker, Deadline deadline) {
   auto* connection = co_await link_.get(deadline);
   pg::Params params(session_, worker, lease_.count(), kNumbersAhead);
   const auto rows = co_await connection->query(sql::kFixTake, std::move(params), deadline);

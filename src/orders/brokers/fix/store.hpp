@@ -69,7 +69,7 @@ class FixStore {
       : link_(connect), pool_(pool), session_(std::move(session)), lease_(lease) {}
 
   // Nothing: somebody else has it.
-  Task<std::optional<FixOwned>> take(const std::string& worker, Deadline deadline);
+  Task<std::optional<FixOwned>> claim_session(const std::string& worker, Deadline deadline);
   Task<std::string> owner(Deadline deadline);
   Task<FixRoundEnd> write(std::int64_t epoch, const FixRound& round, Deadline deadline);
   Task<void> give_up(std::int64_t epoch, const fix::Numbers& numbers, Deadline deadline);

@@ -41,7 +41,7 @@ FixWatch::FixWatch(std::shared_ptr<FixLink> link, const FixWatchParts& parts)
 
 Task<void> FixWatch::round(RoundCause /*cause*/) {
   bool is_more = true;
-  while (is_more && may_ask()) is_more = co_await look();
+  while (is_more && may_ask()) is_more = co_await ask_some();
 }
 
 bool FixWatch::may_ask() const {
@@ -55,7 +55,7 @@ double FixWatch::asked_before_seconds() const {
   return std::chrono::duration<double>(std::min<SteadyTime::duration>(since, ask_every_)).count();
 }
 
-Task<bool> FixWatch::look() {
+Task<bool> FixWatch::ask_some() {
   bool is_full = false;
   page_ = co_await read_page(is_full);
   next_ = 0;
@@ -114,7 +114,7 @@ Task<void> FixWatch::ask(const Watched& watched) {
 
 Task<void> FixWatch::wait_for_turn() {
   const auto now = clock_.steady();
-  const auto turn = pace_.take(now);
+  const auto turn = pace_.next_turn(now);
   if (turn > now) co_await pause(turn - now);
 }
 

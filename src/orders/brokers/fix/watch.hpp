@@ -42,7 +42,7 @@ class FixPace {
  public:
   explicit FixPace(int per_sec) : between_(std::chrono::nanoseconds(std::chrono::seconds(1)) / per_sec) {}
   // The turn of one more that asks now.
-  SteadyTime take(SteadyTime now) {
+  SteadyTime next_turn(SteadyTime now) {
     const auto turn = std::max(next_, now);
     next_ = turn + std::chrono::duration_cast<SteadyTime::duration>(between_);
     return turn;
@@ -76,8 +76,8 @@ class FixWatch final : public PeriodicService {
   };
 
   Task<void> round(RoundCause cause) override;
-  // True: there may be more.
-  Task<bool> look();
+  // Asks about one page of orders. True: there may be more.
+  Task<bool> ask_some();
   // Counts all that it looks at as asked about, and forgets those that need no question any more.
   Task<std::vector<Watched>> read_page(bool& is_full);
   Task<void> ask_page();

@@ -34,6 +34,10 @@ inline constexpr Key<std::string> kHttpCaFile{{
 
 namespace todoke::orders {
 
-std::span<const KeySpec* const> http_config_keys();
+inline std::span<const KeySpec* const> http_config_keys() {
+  static constexpr const KeySpec* kKeys[] = {&keys::kHttpUrl.spec, &keys::kHttpFindUrl.spec,
+                                             &keys::kHttpTokenFile.spec, &keys::kHttpCaFile.spec};
+  return kKeys;
+}
 
 }  // namespace todoke::orders

@@ -5,8 +5,8 @@
 // Its book is a table: it outlives the worker, as a broker does, and can be asked. An order that is in the
 // book is not executed again; a second copy is counted and answered as a duplicate. An order is known by its
 // id and its outbox row: a key that comes again for another order is another order. Rejected orders are not
-// kept. One statement for each order, on a connection of the pool; who gets none in time has not reached the
-// broker.
+// kept. One statement for each order, on a connection of the pool; an order that gets none in time has not
+// reached the broker.
 #pragma once
 
 #include <chrono>
@@ -18,6 +18,7 @@
 #include "base/clock.hpp"
 #include "base/config.hpp"
 #include "orders/core/adapter.hpp"
+#include "orders/core/exec_result.hpp"
 #include "pg/pool.hpp"
 
 namespace todoke::orders {
@@ -69,6 +70,23 @@ class PaperAdapter final : public BrokerAdapter {
   pg::Pool& pool_;
   const Clock& clock_;
   std::optional<SteadyTime> first_order_at_;
+};
+
+// Fills every order at once and keeps nothing: for measurements of everything else.
+class NoopAdapter final : public BrokerAdapter {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "noop"; }
+
+  Task<SendOutcome> send(SendRequest request, Deadline) override {
+    SendOutcome outcome;
+    outcome.result.status = ExecStatus::ok;
+    outcome.result.broker = {"noop", ""};
+    outcome.result.fills.push_back(
+        {request.order->price.value_or(Decimal(1)), request.order->qty, SystemTime{}});
+    sum_fills(outcome.result, *request.order);
+    co_return outcome;
+  }
+  Task<FindOutcome> find(SendRequest, Deadline) override { co_return FindOutcome{}; }
 };
 
 }  // namespace todoke::orders

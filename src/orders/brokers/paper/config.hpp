@@ -85,6 +85,13 @@ inline constexpr Key<std::int64_t> kPaperSeed{{
 
 namespace todoke::orders {
 
-std::span<const KeySpec* const> paper_config_keys();
+inline std::span<const KeySpec* const> paper_config_keys() {
+  static constexpr const KeySpec* kKeys[] = {
+      &keys::kPaperLatency.spec, &keys::kPaperPartial.spec, &keys::kPaperReject.spec,
+      &keys::kPaperTimeout.spec, &keys::kPaperLost.spec,    &keys::kPaperFirst.spec,
+      &keys::kPaperOutage.spec,  &keys::kPaperSeed.spec,
+  };
+  return kKeys;
+}
 
 }  // namespace todoke::orders

@@ -8,7 +8,7 @@ namespace fix {
 namespace {
 
 // Fields are set by tag with a text: QuickFIX's typed fields would take amounts through a double.
-void put(FIX::FieldMap& fields, int tag, const std::string& text) {
+void set_text(FIX::FieldMap& fields, int tag, const std::string& text) {
   if (!text.empty()) fields.setField(tag, text);
 }
 
@@ -27,26 +27,26 @@ FIX::Message to_message(const NewOrder& order) {
   FIX::Message message;
   message.getHeader().setField(FIX::FIELD::MsgType, FIX::MsgType_NewOrderSingle);
   if (order.poss_resend) message.getHeader().setField(FIX::FIELD::PossResend, "Y");
-  put(message, FIX::FIELD::ClOrdID, order.cl_ord_id);
-  put(message, FIX::FIELD::Account, order.account);
-  put(message, FIX::FIELD::HandlInst, "1");  // automated, without a person
-  put(message, FIX::FIELD::Symbol, order.symbol);
-  put(message, FIX::FIELD::Side, std::string(1, order.side));
-  put(message, FIX::FIELD::TransactTime, now_text());
-  put(message, FIX::FIELD::OrderQty, order.qty);
-  put(message, FIX::FIELD::OrdType, order.price.empty() ? "1" : "2");  // market, limit
-  put(message, FIX::FIELD::Price, order.price);
-  put(message, FIX::FIELD::TimeInForce, std::string(1, order.time_in_force));
+  set_text(message, FIX::FIELD::ClOrdID, order.cl_ord_id);
+  set_text(message, FIX::FIELD::Account, order.account);
+  set_text(message, FIX::FIELD::HandlInst, "1");  // automated, without a person
+  set_text(message, FIX::FIELD::Symbol, order.symbol);
+  set_text(message, FIX::FIELD::Side, std::string(1, order.side));
+  set_text(message, FIX::FIELD::TransactTime, now_text());
+  set_text(message, FIX::FIELD::OrderQty, order.qty);
+  set_text(message, FIX::FIELD::OrdType, order.price.empty() ? "1" : "2");  // market, limit
+  set_text(message, FIX::FIELD::Price, order.price);
+  set_text(message, FIX::FIELD::TimeInForce, std::string(1, order.time_in_force));
   return message;
 }
 
 FIX::Message to_message(const StatusRequest& request) {
   FIX::Message message;
   message.getHeader().setField(FIX::FIELD::MsgType, FIX::MsgType_OrderStatusRequest);
-  put(message, FIX::FIELD::ClOrdID, request.cl_ord_id);
-  put(message, FIX::FIELD::Account, request.account);
-  put(message, FIX::FIELD::Symbol, request.symbol);
-  put(message, FIX::FIELD::Side, std::string(1, request.side));
+  set_text(message, FIX::FIELD::ClOrdID, request.cl_ord_id);
+  set_text(message, FIX::FIELD::Account, request.account);
+  set_text(message, FIX::FIELD::Symbol, request.symbol);
+  set_text(message, FIX::FIELD::Side, std::string(1, request.side));
   return message;
 }
 
