@@ -312,8 +312,8 @@ TEST_F(RecentCacheTest, BytesAreBoundedAndGivenBack) {
   EXPECT_TRUE(answers(cache, kTopicA)) << "what was dropped does not count any more";
 }
 
-TEST_F(RecentCacheTest, NoTopicsMeansNoCache) {
-  RecentCache cache({0, 10, 1'000'000});
+TEST_F(RecentCacheTest, NoBytesMeansNoCache) {
+  RecentCache cache({10, 10, 0});
   EXPECT_FALSE(cache.wants(kTopicA));
 }
 
