@@ -171,7 +171,14 @@ Task<void> HttpServer::bind() {
       s.config, TrustedProxies::parse(s.config.trusted_proxies).value(), s.registry, s.tracer);
   s.listener.reset();
   const auto where = parse_host_port(s.config.listen).value();
-  const auto addresses = co_await resolve(where, kResolveTimeout);
+  std::string unknown;
+  std::vector<SocketAddress> addresses;
+  try {
+    addresses = co_await resolve(where, kResolveTimeout);
+  } catch (const NetError& error) {
+    unknown = error.what();
+  }
+  if (!unknown.empty()) throw UserError(fmt::format("can't listen on {}: {}", s.config.listen, unknown));
   s.listener = std::make_unique<Listener>(s.executor, addresses.front());
   log::info("http", "listening",
             {{"listener", s.config.name}, {"address", address()}, {"tls", s.tls != nullptr}});

@@ -1,5 +1,7 @@
 #include "outbox/config.hpp"
 
+#include <fmt/format.h>
+
 namespace todoke::outbox {
 
 std::span<const KeySpec* const> config_keys() {
@@ -14,7 +16,9 @@ std::span<const KeySpec* const> config_keys() {
 
 Expected<void> check_config(const Config& config) {
   if (config.get(keys::kRetention) > config.get(keys::kRetentionMax))
-    return refuse("log.retention_max must be at least log.retention");
+    return refuse(fmt::format("log.retention_max ({}) must be at least log.retention ({})",
+                              config.shown(keys::kRetentionMax.spec.name),
+                              config.shown(keys::kRetention.spec.name)));
   return {};
 }
 

@@ -20,7 +20,7 @@ TEST(LogConfig, DefaultsAreAllowed) {
 
 TEST(LogConfig, TimesThatContradictEachOtherAreRefused) {
   EXPECT_EQ(refusal_of({{"log.retention", "2h"}, {"log.retention_max", "1h"}}),
-            "log.retention_max must be at least log.retention");
+            "log.retention_max (1h) must be at least log.retention (2h)");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "relay/config.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "net/url.hpp"
@@ -19,12 +21,38 @@ Expected<void> check_identity(const Config& config) {
   }
   auto url = config.get(keys::kPublicUrl);
   if (url.empty()) return {};
-  // The scheme may be left out; the client's reader of URLs knows http and https.
-  if (url.starts_with("ws://") || url.starts_with("wss://")) url.replace(0, 2, "http");
-  if (url.find("://") == std::string::npos) url.insert(0, "http://");
-  if (const auto parsed = net::parse_url(url); !parsed) {
-    return refuse(fmt::format("relay.public_url can't be '{}': {}", config.get(keys::kPublicUrl),
-                              parsed.error().message));
+  const auto refused = [&](std::string_view why) {
+    return refuse(fmt::format("relay.public_url can't be '{}': {}", config.get(keys::kPublicUrl), why));
+  };
+  if (!url.starts_with("ws://") && !url.starts_with("wss://")) {
+    return refused("it is the URL that clients connect to, such as wss://relay.example.org");
+  }
+  url.replace(0, 2, "http");  // as the reader of URLs knows it
+  if (const auto parsed = net::parse_url(url); !parsed) return refused(parsed.error().message);
+  return {};
+}
+
+// They stand in the information document, which clients show and follow: javascript: has no place there.
+Expected<void> check_links(const Config& config) {
+  for (const auto* key : {&keys::kSoftware, &keys::kIcon, &keys::kBanner, &keys::kPostingPolicy,
+                          &keys::kPrivacyPolicy, &keys::kTermsOfService}) {
+    const auto& url = config.get(*key);
+    if (url.empty()) continue;
+    if (const auto parsed = net::parse_url(url); !parsed) {
+      return refuse(fmt::format("{} can't be '{}': it is a URL with http:// or https:// ({})", key->spec.name,
+                                url, parsed.error().message));
+    }
+  }
+  return {};
+}
+
+Expected<void> check_reserved(const Config& config) {
+  for (const auto& topic : config.get(keys::kReserved)) {
+    const bool has_blanks = std::any_of(topic.begin(), topic.end(), [](char c) {
+      return static_cast<unsigned char>(c) <= ' ' || c == '\x7f';
+    });
+    if (has_blanks)
+      return refuse(fmt::format("topics.reserved can't have '{}': no blanks in a topic id", topic));
   }
   return {};
 }
@@ -94,6 +122,8 @@ std::span<const KeySpec* const> config_keys() {
 
 Expected<void> check_config(const Config& config) {
   if (auto checked = check_identity(config); !checked) return checked;
+  if (auto checked = check_links(config); !checked) return checked;
+  if (auto checked = check_reserved(config); !checked) return checked;
   return check_sizes(config);
 }
 

@@ -113,9 +113,9 @@ inline constexpr Key<std::string> kTermsOfService{{
 inline constexpr Key<std::string> kPublicUrl{{
     .name = "relay.public_url",
     .type = KeyType::text,
-    .meaning =
-        "The address by which clients know the relay, such as wss://relay.example.org. NIP-42 answers must "
-        "name it; where it is not set, the host that the client connected to.",
+    .meaning = "The URL by which clients know the relay, ws:// or wss://, such as wss://relay.example.org. "
+               "NIP-42 answers must "
+               "name it; where it is not set, the host that the client connected to.",
     .live = true,
 }};
 inline constexpr Key<std::int64_t> kMessageBytesMax{{

@@ -30,14 +30,29 @@ TEST(RelayConfig, ThePubkeyIsHex) {
   EXPECT_THAT(refusal_of({{"relay.pubkey", std::string(63, 'a')}}), HasSubstr("relay.pubkey can't be"));
 }
 
-TEST(RelayConfig, ThePublicUrlIsAnAddress) {
-  for (const auto* url : {"wss://relay.example.org", "ws://relay.example.org:8080/x", "relay.example.org",
-                          "https://relay.example.org/", "wss://[::1]:7447"}) {
+TEST(RelayConfig, ThePublicUrlIsWhatClientsConnectTo) {
+  for (const auto* url : {"wss://relay.example.org", "ws://relay.example.org:8080/x", "wss://[::1]:7447"}) {
     EXPECT_EQ(refusal_of({{"relay.public_url", url}}), "") << url;
   }
-  for (const auto* url : {"ftp://relay.example.org", "wss://", "a relay"}) {
+  for (const auto* url : {"ftp://relay.example.org", "wss://", "a relay", "notaurl", "relay.example.org",
+                          "http://x.example", "https://relay.example.org/"}) {
     EXPECT_THAT(refusal_of({{"relay.public_url", url}}), HasSubstr("relay.public_url can't be")) << url;
   }
+}
+
+TEST(RelayConfig, LinksOfTheInformationDocumentAreOfTheWeb) {
+  for (const auto* key : {"relay.icon", "relay.banner", "relay.software", "relay.posting_policy",
+                          "relay.privacy_policy", "relay.terms_of_service"}) {
+    EXPECT_EQ(refusal_of({{key, "https://example.org/a.png"}}), "") << key;
+    for (const auto* url : {"javascript:alert(1)", "a.png", "ftp://example.org/"}) {
+      EXPECT_THAT(refusal_of({{key, url}}), HasSubstr(std::string(key) + " can't be")) << url;
+    }
+  }
+}
+
+TEST(RelayConfig, AReservedTopicHasNoBlanks) {
+  EXPECT_EQ(refusal_of({{"topics.reserved", "kukuri:beta,other"}}), "");
+  EXPECT_THAT(refusal_of({{"topics.reserved", "kukuri:beta,x y"}}), HasSubstr("can't have 'x y'"));
 }
 
 TEST(RelayConfig, PairsThatContradictEachOtherAreRefused) {

@@ -229,6 +229,9 @@ TEST_F(HttpTls, AddressInUseIsAnErrorForThePersonAtTheTerminal) {
   config.listen = rig.server().address();
   HttpServer second(config, rig.loop().executor(), {rig.worker()}, rig.registry);
   EXPECT_THROW(rig.loop().run(second.start()), UserError);
+  config.listen = "no-such-host.invalid:1";
+  HttpServer nowhere(config, rig.loop().executor(), {rig.worker()}, rig.registry);
+  EXPECT_THROW(rig.loop().run(nowhere.start()), UserError);
 }
 
 // A server that answers, and then says that it closes, with a close-notify and no FIN as long as nobody
