@@ -23,6 +23,9 @@ void print_log(const outbox::LogAudit& log) {
   for (const auto& id : log.events_without_row) {
     print(fmt::format("LOST        the log has no row for event {}\n", id));
   }
+  for (const auto& id : log.losses_without_row) {
+    print(fmt::format("LOST        the log does not tell that event {} has lost its effect\n", id));
+  }
 }
 
 void print_consumer(const outbox::ConsumerAudit& consumer) {

@@ -14,6 +14,8 @@ namespace todoke::outbox {
 namespace {
 
 constexpr std::chrono::minutes kPageMax(5);
+// Both tables are read whole: a hundred million rows take some minutes.
+constexpr std::chrono::hours kLossesMax(2);
 constexpr std::chrono::minutes kRangeMax(60);
 constexpr std::int64_t kPageRows = 20'000;
 constexpr std::int64_t kListedMax = 1'000;
@@ -135,6 +137,14 @@ Task<void> check_events(pg::Connection& connection, Tell tell, LogAudit& result)
   }
 }
 
+// Events that lost their effect behind the log's back: consumers still show them.
+Task<void> check_losses(pg::Connection& connection, Tell tell, LogAudit& result) {
+  tell("events that have lost their effect");
+  const auto rows =
+      co_await connection.query(sql::kLossesWithoutRow, {kListedMax}, Deadline::after(kLossesMax));
+  for (const auto& row : rows) result.losses_without_row.push_back(row.get<std::string>(0));
+}
+
 Task<LogAudit> audit_log(pg::Connection& connection, Tell tell) {
   LogAudit result;
   const auto bounds = co_await connection.query(sql::kLogBounds, {}, Deadline::after(kPageMax));
@@ -150,6 +160,7 @@ Task<LogAudit> audit_log(pg::Connection& connection, Tell tell) {
     from = to;
   }
   co_await check_events(connection, tell, result);
+  co_await check_losses(connection, tell, result);
   co_return result;
 }
 
@@ -172,6 +183,7 @@ Task<RowDigest> digest_of_log(pg::Connection& connection, std::int64_t from, std
 
 bool Audit::is_clean() const {
   return log.upserts_without_event.empty() && log.events_without_row.empty() &&
+         log.losses_without_row.empty() &&
          std::all_of(consumers.begin(), consumers.end(), [](const auto& c) { return c.differences.empty(); });
 }
 

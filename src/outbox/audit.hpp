@@ -36,6 +36,9 @@ struct LogAudit {
   std::int64_t purged = 0;                          // upserts whose event was purged, as it should be
   std::vector<std::int64_t> upserts_without_event;  // seqs; the first 1,000
   std::vector<std::string> events_without_row;      // ids; the first 1,000
+  // Ids, the first 1,000: their effect has ended, and no delete row tells it. Of what ended before the oldest
+  // row of the log nobody knows.
+  std::vector<std::string> losses_without_row;
 };
 
 struct Audit {

@@ -33,6 +33,20 @@ ORDER BY o.seq;
 SELECT seq, event_id FROM cn_relay.events_outbox
 WHERE seq > $1 AND op = 'delete' AND reason IN ('operator', 'dsar') ORDER BY seq LIMIT $2;
 
+-- Events that have lost their effect since the oldest row of the log, without a delete row for it: $1 of them. One statement,
+-- because the log has no index for events: it reads both tables once and joins them by hash. Mark and row come in one
+-- transaction, so that a running relay shows none.
+-- name: losses_without_row
+SELECT e.event_id FROM cn_relay.events e
+WHERE coalesce(e.deleted_at, e.superseded_at, e.expired_at) IS NOT NULL AND cardinality(e.topics) > 0
+  AND least(e.deleted_at, e.superseded_at, e.expired_at) > (
+    SELECT CASE WHEN f.dropped_until = 0 THEN '-infinity'
+                ELSE (SELECT o.appended_at FROM cn_relay.events_outbox o ORDER BY o.seq LIMIT 1) END
+    FROM cn_relay.log_floor f)
+  AND NOT EXISTS (SELECT FROM cn_relay.events_outbox o
+                  WHERE o.op = 'delete' AND o.event_id = e.event_id AND o.ingested_at = e.ingested_at)
+ORDER BY e.event_id LIMIT $1;
+
 -- Of the next $2 events after the id $1 those whose first row should be in ($3, $4] and is not; with the last id and the number
 -- of events. The floor is read again: retention goes on meanwhile.
 -- name: events_without_row

@@ -100,6 +100,30 @@ TEST_F(AuditTest, AnEventThatAnOperatorRemovedOrThatWasDroppedWithItsMonthIsPurg
   EXPECT_EQ(result.log.purged, 3);
 }
 
+TEST_F(AuditTest, AnEventThatLostItsEffectWithoutARowIsFound) {
+  for (const auto* mark : {"deleted_at", "superseded_at", "expired_at"}) {
+    sql.run(fmt::format("UPDATE cn_relay.events SET {} = now() WHERE event_id = '{}'", mark, id_of(4)));
+    const auto result = audit();
+    EXPECT_FALSE(result.is_clean());
+    EXPECT_EQ(result.log.losses_without_row, (std::vector<std::string>{id_of(4)})) << mark;
+    sql.run(fmt::format("UPDATE cn_relay.events SET {} = NULL WHERE event_id = '{}'", mark, id_of(4)));
+  }
+  sql.run(fmt::format("UPDATE cn_relay.events SET deleted_at = now() WHERE event_id = '{}'", id_of(5)));
+  append_row(5, "delete", "kukuri:global", "nip09");
+  consume();
+  EXPECT_TRUE(audit().is_clean());
+}
+
+// Retention may have taken the row that told it.
+TEST_F(AuditTest, AnEventThatLostItsEffectBeforeTheOldestRowDoesNotDiffer) {
+  sql.run(
+      fmt::format("UPDATE cn_relay.events SET deleted_at = '2020-01-01' WHERE event_id = '{}'", id_of(4)));
+  EXPECT_FALSE(audit().is_clean()) << "nothing has been dropped";
+  sql.run("DELETE FROM cn_relay.events_outbox WHERE seq <= 10");
+  sql.run("UPDATE cn_relay.log_floor SET dropped_until = 10");
+  EXPECT_TRUE(audit().is_clean());
+}
+
 TEST_F(AuditTest, RangesThatAReplayHasCutCanNotBeRecountedAndDoNotDiffer) {
   sql.run("UPDATE cn_relay.consumer_offsets SET last_seq = 12 WHERE consumer = 'a'");
   consume();
