@@ -34,8 +34,9 @@ struct Severity {
 };
 
 // FATAL ends one connection and ERROR one statement, both at a client's request; PANIC is the server's own.
-// One FATAL is no failure: a backend that had not yet read its client's goodbye when the server was stopped.
-constexpr std::string_view kEndedOnPurpose = "terminating connection due to administrator command";
+// These are no failure: a backend had not yet read its client's goodbye when the server was stopped.
+constexpr std::array<std::string_view, 2> kEndedOnPurpose{
+    "terminating connection due to administrator command", "could not send data to client: Broken pipe"};
 constexpr std::array<Severity, 16> kSeverities{{
     {"DEBUG", log::Level::debug},
     {"DEBUG1", log::Level::debug},
@@ -141,7 +142,8 @@ PostgresLine parse_postgres_line(std::string_view line, log::Level level_before)
     for (const auto& severity : kSeverities) {
       if (severity.name != word) continue;
       const auto text = line.substr(colon + 3);
-      if (text == kEndedOnPurpose) return {log::Level::info, severity.name, text};
+      if (std::find(kEndedOnPurpose.begin(), kEndedOnPurpose.end(), text) != kEndedOnPurpose.end())
+        return {log::Level::debug, severity.name, text};
       if (severity.level) return {*severity.level, severity.name, text};
       return {level_before, severity.name, line.substr(start)};
     }

@@ -27,11 +27,13 @@ TEST(PostgresLog, SeveritiesBecomeLevels) {
   }
 }
 
-TEST(PostgresLog, AConnectionThatAStopEndsIsNoError) {
+TEST(PostgresLog, AConnectionThatAStopEndsIsNoNews) {
   const auto parsed =
       parse_postgres_line("FATAL:  terminating connection due to administrator command", Level::info);
-  EXPECT_EQ(parsed.level, Level::info);
+  EXPECT_EQ(parsed.level, Level::debug);
   EXPECT_EQ(parsed.severity, "FATAL");
+  const auto unsent = parse_postgres_line("LOG:  could not send data to client: Broken pipe", Level::info);
+  EXPECT_EQ(unsent.level, Level::debug);
 }
 
 TEST(PostgresLog, AnOperatorsPrefixIsTakenOff) {
