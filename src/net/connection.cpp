@@ -41,9 +41,12 @@ std::string_view media_type(std::string_view content_type) {
 
 // Why a request is refused although its path and method are right.
 std::optional<Fault> check_body_headers(const Route& route, const Request& request, bool has_body) {
+  const auto type = request.headers.get("Content-Type");
+  // Which of them a proxy before us has looked at is not known.
+  if (request.headers.joined("Content-Type") != type)
+    return Fault{400, "BAD_REQUEST", "several Content-Type headers"};
   const auto& wanted = route.options.content_type;
-  if (has_body && !wanted.empty() &&
-      !same_ignoring_case(media_type(request.headers.get("Content-Type")), wanted)) {
+  if (has_body && !wanted.empty() && !same_ignoring_case(media_type(type), wanted)) {
     return Fault{415, "UNSUPPORTED_MEDIA_TYPE", fmt::format("the body must be {}", wanted)};
   }
   const auto encoding = request.headers.joined("Content-Encoding");

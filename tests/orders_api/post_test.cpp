@@ -146,6 +146,7 @@ TEST(OrderPost, RefusesOtherMethodsMediaTypesAndSizes) {
       415);
   EXPECT_EQ(rig.ask(net::test::post("/do/order", body, "Idempotency-Key: key-0001\r\n")).status, 415);
   EXPECT_EQ(rig.post("key-0001", body, "Content-Encoding: gzip\r\n").status, 415);
+  EXPECT_EQ(rig.post("key-0001", body, "Content-Type: text/plain\r\n").status, 400) << "a second one";
   EXPECT_EQ(rig.post("key-0001", body + std::string(1'024, ' ')).status, 413);
   EXPECT_EQ(rig.value(kCounts), "0|0");
   EXPECT_EQ(rig.ask(net::test::post(
