@@ -16,6 +16,7 @@
 #include "base/json_writer.hpp"
 #include "base/live_config.hpp"
 #include "embedded/folder.hpp"
+#include "net/config.hpp"
 
 namespace todoke::app {
 namespace {
@@ -40,7 +41,22 @@ const KeySpec& spec_of(std::string_view key) {
   return *spec;
 }
 
-// The configuration of this shell, and the nodes that run on its data folder.
+// The configurations of the nodes that run on this data folder; that of this shell where none runs. A node
+// whose file can't be read any more is told and left out.
+std::vector<Config> node_configs(const Config& own, const std::vector<Instance>& nodes) {
+  std::vector<Config> configs;
+  for (const auto& node : nodes) {
+    try {
+      configs.push_back(config_of_next_start(node, own));
+    } catch (const UserError& error) {
+      note(fmt::format("todoke: without the settings of the node with pid {}: {}", node.pid, error.what()));
+    }
+  }
+  if (configs.empty()) configs.push_back(own);
+  return configs;
+}
+
+// What is shown: the configuration of a node that runs on the data folder of this shell, or its own.
 struct View {
   Config config;
   std::vector<Instance> nodes;
@@ -48,7 +64,8 @@ struct View {
   // What keeps the database from changing a live key; empty: nothing.
   [[nodiscard]] std::string pin_of(std::string_view key) const {
     if (!schema().find(key)->live) return {};
-    return config.is_pinned(key) ? config.setting(key).source : pinned_by(nodes, key);
+    const auto pin = pinned_by(nodes, key);
+    return pin.empty() && config.is_pinned(key) ? config.setting(key).source : pin;
   }
 };
 
@@ -88,13 +105,14 @@ Task<void> read_rows(pg::Connection& connection, LiveConfig& live) {
   live.set_rows(co_await read_service_configs(connection, answer_deadline()));
 }
 
-// With the values of the database where there is one; says on stderr when it can't be asked.
-Config with_live_values(Config config) {
-  const auto cluster = embedded::layout_of(data_folder(config), geteuid()).cluster;
-  if (database_in_use(config).embedded && !std::filesystem::exists(cluster)) return config;
-  LiveConfig live(config);
+// `shown` with the values of the database where there is one; says on stderr when it can't be asked. `own`
+// knows the database.
+Config with_live_values(const Config& own, const Config& shown) {
+  const auto cluster = embedded::layout_of(data_folder(own), geteuid()).cluster;
+  if (database_in_use(own).embedded && !std::filesystem::exists(cluster)) return shown;
+  LiveConfig live(shown);
   try {
-    with_running_database(config, [&](pg::Connection& connection) { return read_rows(connection, live); });
+    with_running_database(own, [&](pg::Connection& connection) { return read_rows(connection, live); });
   } catch (const std::exception& error) {
     note(fmt::format("todoke: without the database's values: {}", error.what()));
   }
@@ -102,11 +120,23 @@ Config with_live_values(Config config) {
   return live.config();
 }
 
+// Beside a running node, that node's: with --config, what a start with that file would have.
+View config_view(const Arguments& arguments) {
+  const auto own = load_config(arguments);
+  auto nodes = running_instances(data_folder(own));
+  if (arguments.config_file) return {with_live_values(own, own), std::move(nodes)};
+  auto shown = node_configs(own, nodes).front();
+  for (const auto& [key, value] : arguments.keys) shown.set_flag(key, value);
+  if (nodes.size() > 1)
+    note(fmt::format("todoke: {} nodes run here; these are the values of pid {}", nodes.size(),
+                     nodes.front().pid));
+  return {with_live_values(own, shown), std::move(nodes)};
+}
+
 int show_config(const Arguments& arguments) {
   const auto only = arguments.words.empty() ? std::string() : arguments.words[0];
   if (!only.empty()) spec_of(only);
-  const auto own = load_config(arguments);
-  const View view{with_live_values(own), running_instances(data_folder(own))};
+  const auto view = config_view(arguments);
   for (const auto& removed : view.config.removed_settings()) note("todoke: " + removed.text);
   if (arguments.has("json")) {
     print(as_json(view, only));
@@ -125,45 +155,82 @@ int show_config(const Arguments& arguments) {
   return 0;
 }
 
+// A key that the database's layer does not take.
+void refuse_foreign(Config config, const std::string& key) {
+  const auto* spec = schema().find(key);
+  const auto taken = config.set_database(key, spec == nullptr ? "" : spec->fallback, "database");
+  if (!taken) throw UserError(taken.error().message);
+}
+
 // Refuses what can't be changed in the database, whoever asks.
 void refuse_unchangeable(const Config& config, const std::string& key) {
-  if (schema().find_removed(key) != nullptr) return;  // `unset` clears it
-  const auto& spec = spec_of(key);
-  auto trial = config;
-  // The value is no matter here.
-  if (const auto taken = trial.set_database(key, spec.fallback, "database"); !taken)
-    throw UserError(taken.error().message);
-  const auto pin = View{config, running_instances(data_folder(config))}.pin_of(key);
+  refuse_foreign(config, key);
+  const auto here = config.is_pinned(key) ? config.setting(key).source : std::string();
+  const auto pin = here.empty() ? pinned_by(running_instances(data_folder(config)), key) : here;
   if (!pin.empty()) {
     throw UserError(
         fmt::format("{} is pinned by {}, which wins over the database: change it there", key, pin));
   }
 }
 
-Task<void> change_key(pg::Connection& connection, const Config& config, std::string key,
+// The value in force and, where it is not the database's, whose it is.
+std::string described(const Config& config, const std::string& key,
+                      const std::optional<std::string>& stored) {
+  if (schema().find(key) == nullptr || config.setting(key).layer == Layer::database) return visible(stored);
+  return fmt::format("{} ({})", visible(config.shown(key)), config.setting(key).source);
+}
+
+// Checks the change against every node that runs here, and gives what the first of them makes of it.
+ConfigTrial tried(const std::vector<Config>& nodes, const std::vector<ConfigRow>& rows,
+                  const std::string& key, const std::optional<std::string>& value) {
+  auto first = check_config_change(nodes.front(), rows, key, value);
+  for (std::size_t i = 1; i < nodes.size(); ++i) check_config_change(nodes[i], rows, key, value);
+  return first;
+}
+
+// What the person who set it would not expect.
+void tell_surprises(const ConfigTrial& trial, const std::string& key,
+                    const std::optional<std::string>& value) {
+  for (const auto& problem : trial.problems) note("todoke: refused: " + problem);
+  if (!value) return;
+  if (trial.after.setting(key).layer != Layer::database)
+    note(fmt::format("todoke: {} has no effect until that is mended", key));
+  if (key == net::keys::kRates.spec.name && *value == "off")
+    note("todoke: every rate limit is lifted now; only for benchmarks and trusted networks");
+}
+
+Task<void> change_key(pg::Connection& connection, const std::vector<Config>& nodes, std::string key,
                       std::optional<std::string> value) {
   for (int tries = 0; tries < kTriesMax; ++tries) {
     const auto deadline = answer_deadline();
     const auto rows = co_await read_service_configs(connection, deadline);
-    const auto stored = stored_value(rows, key);
+    // What somebody has put there by hand can be taken away, whatever and wherever it is.
+    const auto stored = stored_value(rows, key, !value);
+    if (!value && !stored.value) refuse_foreign(nodes.front(), key);
     if (stored.value == value) {
       print(value ? fmt::format("{} is {} already (version {})\n", key, visible(*value), stored.version)
                   : fmt::format("{} has no value in the database\n", key));
       co_return;
     }
-    check_config_change(config, rows, key, value);
-    ConfigChange asked{key, value, stored.version, operator_name()};
+    const auto trial = tried(nodes, rows, key, value);
+    ConfigChange asked{stored.service, key, value, stored.version, operator_name()};
     const auto version = co_await change_service_config(connection, std::move(asked), deadline);
     if (!version) continue;
-    print(fmt::format("{}: {} -> {} (version {})\n", key, visible(stored.value), visible(value), *version));
+    print(fmt::format("{}: {} -> {} (version {})\n", key, described(trial.before, key, stored.value),
+                      value ? visible(value) : described(trial.after, key, value), *version));
+    tell_surprises(trial, key, value);
     co_return;
   }
   throw UserError(fmt::format("{}: others keep changing {}; try again", key, service_of(key)));
 }
 
 Task<void> print_history(pg::Connection& connection, std::optional<std::string> key) {
-  const auto lines =
-      co_await service_config_history(connection, std::move(key), kHistoryMax, answer_deadline());
+  const auto lines = co_await service_config_history(connection, key, kHistoryMax, answer_deadline());
+  if (lines.empty() && key) {
+    refuse_foreign(Config(schema()), *key);
+    print(fmt::format("{} was never changed in the database\n", *key));
+    co_return;
+  }
   print(
       fmt::format("{:<20}  {:>7}  {:<30}  {:<20}  {}\n", "when", "version", "key", "who", "before -> after"));
   for (const auto& line : lines) {
@@ -184,8 +251,9 @@ int set_key(const Arguments& arguments) {
   const auto value = parse_value(spec, words[2]);
   if (!value)
     throw UserError(fmt::format("{} can't be '{}'; {}", spec.name, words[2], value.error().message));
+  const auto nodes = node_configs(config, running_instances(data_folder(config)));
   with_running_database(config, [&](pg::Connection& connection) {
-    return change_key(connection, config, words[1], format_value(spec, *value));
+    return change_key(connection, nodes, words[1], format_value(spec, *value));
   });
   return 0;
 }
@@ -194,25 +262,38 @@ int unset_key(const Arguments& arguments) {
   const auto& words = arguments.words;
   if (words.size() != 2) throw UsageError("config unset: name one key");
   const auto config = load_config(arguments);
-  refuse_unchangeable(config, words[1]);
+  // A key that is none, or not live, can stand in the database only by hand: then it may go.
+  if (const auto* spec = schema().find(words[1]); spec != nullptr && spec->live)
+    refuse_unchangeable(config, words[1]);
+  const auto nodes = node_configs(config, running_instances(data_folder(config)));
   with_running_database(config, [&](pg::Connection& connection) {
-    return change_key(connection, config, words[1], std::nullopt);
+    return change_key(connection, nodes, words[1], std::nullopt);
   });
   return 0;
 }
 
+// `set`, `unset` or `history`; empty: the values are shown.
+std::string verb_of(const Arguments& arguments) {
+  const auto word = arguments.words.empty() ? std::string() : arguments.words[0];
+  if (word != "set" && word != "unset" && word != "history") return {};
+  if (!arguments.options.empty())
+    throw UsageError(fmt::format("config {} takes no --{}", word, arguments.options.begin()->first));
+  return word;
+}
+
 int run_config(const Arguments& arguments) {
+  const auto verb = verb_of(arguments);
   if (arguments.has("markdown")) {
+    if (!arguments.words.empty()) throw UsageError("--markdown is the page of all keys and takes no key");
     print(configuration_page(schema()));
     return 0;
   }
   const auto& words = arguments.words;
-  if (!words.empty() && words[0] == "set") return set_key(arguments);
-  if (!words.empty() && words[0] == "unset") return unset_key(arguments);
-  if (!words.empty() && words[0] == "history") {
+  if (verb == "set") return set_key(arguments);
+  if (verb == "unset") return unset_key(arguments);
+  if (verb == "history") {
     if (words.size() > 2) throw UsageError("config history: name one key or none");
     const auto key = words.size() == 2 ? std::optional(words[1]) : std::nullopt;
-    if (key && !schema().accepts(*key)) spec_of(*key);
     with_running_database(load_config(arguments),
                           [&](pg::Connection& connection) { return print_history(connection, key); });
     return 0;

@@ -68,11 +68,8 @@ void check_configuration(Report& report, const Config& config, std::vector<std::
   }
   std::size_t set = 0;
   for (const auto& [name, spec] : config.schema().keys()) set += config.is_default(name) ? 0U : 1U;
-  report.ok("configuration", fmt::format("{} keys set, {} at their default; `todoke config` shows them", set,
-                                         config.schema().keys().size() - set));
-  if (config.get(net::keys::kRates) == "off") {
-    report.warn("limits.rates", "off: every rate limit is lifted; only for benchmarks and trusted networks");
-  }
+  report.ok("configuration",
+            fmt::format("{} keys set by file, environment or flags; `todoke config` shows every value", set));
 }
 
 void check_folder(Report& report, const std::filesystem::path& folder) {
@@ -195,9 +192,22 @@ Task<void> check_role(pg::Connection& connection, Report& report) {
   }
 }
 
+void check_rates(const Config& config, Report& report) {
+  if (config.get(net::keys::kRates) != "off") return;
+  report.warn(
+      "limits.rates",
+      fmt::format("off (from {}): every rate limit is lifted; only for benchmarks and trusted networks",
+                  config.setting(net::keys::kRates.spec.name).source));
+}
+
 Task<void> check_live_configuration(pg::Connection& connection, const Config& config, Report& report) {
   LiveConfig live(config);
-  live.set_rows(co_await read_service_configs(connection, Deadline::after(kAskLimit)));
+  const auto rows = co_await read_service_configs(connection, Deadline::after(kAskLimit));
+  live.set_rows(rows);
+  std::size_t set = 0;
+  for (const auto& row : rows) set += row.values.size();
+  report.ok("live keys", fmt::format("{} set in the database", set));
+  check_rates(live.config(), report);
   for (const auto& problem : live.problems()) {
     report.fail("live keys", problem + ": `todoke config set` or `unset` mends it");
   }
@@ -280,18 +290,6 @@ std::vector<std::string> roles_of(const Instance& instance) {
   return parse_roles(text);
 }
 
-// What the node's next start would have; its secrets are not in its notes, those of this shell stand for
-// them.
-Config config_of_next_start(const Instance& instance, const Config& own, const Arguments& arguments) {
-  auto config = config_of(instance, schema());
-  for (const auto& [name, spec] : own.schema().keys()) {
-    if (spec->secret && config.is_default(name) && !own.is_default(name))
-      config.set_flag(name, format_value(*spec, own.setting(name).value));
-  }
-  for (const auto& [key, value] : arguments.keys) config.set_flag(key, value);
-  return config;
-}
-
 void check_running(Report& report, const Instance& instance, const Config& config) {
   const auto database = instance.notes.find("database");
   const bool is_configured = database != instance.notes.end() && database->second == "configured";
@@ -315,7 +313,8 @@ int run_doctor(const Arguments& arguments) {
   try {
     if (instances.empty()) check_configuration(report, config_of_up(config), all_roles(), false);
     for (const auto& instance : instances) {
-      used = config_of_next_start(instance, config, arguments);
+      used = config_of_next_start(instance, config);
+      for (const auto& [key, value] : arguments.keys) used.set_flag(key, value);
       check_running(report, instance, used);
     }
   } catch (const UserError& error) {
@@ -329,6 +328,7 @@ int run_doctor(const Arguments& arguments) {
   try {
     if (database.embedded && !embedded_is_running(config)) {
       report.note("database", database.shown + ", not running");
+      check_rates(used, report);
     } else {
       with_database(config,
                     [&](pg::Connection& connection) { return check_database(connection, used, report); });

@@ -6,6 +6,7 @@
 
 #include "app/service_configs.hpp"
 #include "base/log.hpp"
+#include "net/config.hpp"
 
 namespace todoke::app {
 namespace {
@@ -22,6 +23,12 @@ void tell_changed(const Config& before, const Config& now) {
                {"after", now.shown(spec->name)},
                {"source", now.setting(spec->name).source}});
   }
+}
+
+void warn_of_lifted_rates(const Config& config) {
+  if (config.get(net::keys::kRates) != "off") return;
+  log::warning("configuration", "limits.rates is off: every rate limit is lifted",
+               {{"source", config.setting(net::keys::kRates.spec.name).source}});
 }
 
 }  // namespace
@@ -44,11 +51,13 @@ ConfigService::ConfigService(const Executor& executor, LiveConfig& live, pg::Poo
                          "Values of the live configuration that are refused; the last good ones hold.")) {
   live_.on_change([last = live_.config()](const Config& now) mutable {
     tell_changed(last, now);
+    if (last.get(net::keys::kRates) != now.get(net::keys::kRates)) warn_of_lifted_rates(now);
     last = now;
   });
 }
 
 Task<void> ConfigService::start() {
+  warn_of_lifted_rates(live_.config());
   // Before the first look: what changes meanwhile is seen by the next one.
   subscription_ = listener_.subscribe("cn_admin_config", [this](const pg::Wake&) { wake_up(); });
   const auto deadline = Deadline::after(kLookMax);

@@ -80,10 +80,24 @@ Config config_of(const Instance& instance, const Schema& schema) {
     config.load_file(file->second);
   for (const auto& [name, value] : instance.notes) {
     for (const auto kind : {kFlagNote, kEnvironmentNote}) {
+      const auto key = name.starts_with(kind) ? name.substr(kind.size()) : std::string();
       // A node of another version may have keys that this binary does not know.
-      if (name.starts_with(kind) && schema.accepts(name.substr(kind.size())))
-        config.set_flag(name.substr(kind.size()), value);
+      if (!schema.accepts(key)) continue;
+      if (kind == kFlagNote) {
+        config.set_flag(key, value);
+      } else {
+        config.load_environment(std::vector{fmt::format("{}={}", environment_name(key), value)});
+      }
     }
+  }
+  return config;
+}
+
+Config config_of_next_start(const Instance& instance, const Config& own) {
+  auto config = config_of(instance, own.schema());
+  for (const auto& [name, spec] : own.schema().keys()) {
+    if (spec->secret && config.is_default(name) && !own.is_default(name))
+      config.set_flag(name, format_value(*spec, own.setting(name).value));
   }
   return config;
 }

@@ -24,6 +24,9 @@ struct Instance {
 std::map<std::string, std::string> settings_notes(const Config& config);
 // The other way round: the file as it is now, with those settings over it. Throws UserError as Config does.
 Config config_of(const Instance& instance, const Schema& schema);
+// What the node's next start would have. Its secrets are not in its notes; those of `own`, the configuration
+// of this shell, stand for them. Throws UserError as Config does.
+Config config_of_next_start(const Instance& instance, const Config& own);
 // The flag or variable of a running node that pins a key, with the node's pid; empty: none does.
 std::string pinned_by(const std::vector<Instance>& instances, std::string_view key);
 

@@ -205,10 +205,6 @@ class Node {
     co_await take_ports();
     make_folder(config_, database_, folder_);
     const InstanceFile instance(folder_, notes());
-    if (config_.get(net::keys::kRates) == "off") {
-      log::warning("node", "limits.rates is off: every rate limit is lifted",
-                   {{"source", config_.setting("limits.rates").source}});
-    }
     if (options_.banner) print(banner());
     const auto served = co_await attempt(serve());
     cut_when_stuck();

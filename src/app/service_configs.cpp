@@ -25,27 +25,43 @@ ConfigSeeds service_config_seeds(const Config& config) {
   return seeds;
 }
 
-StoredValue stored_value(const std::vector<ConfigRow>& rows, const std::string& key) {
+StoredValue stored_value(const std::vector<ConfigRow>& rows, const std::string& key, bool anywhere) {
+  StoredValue own{std::string(service_of(key)), std::nullopt, 0};
+  std::optional<StoredValue> other;
   for (const auto& row : rows) {
-    if (row.service != service_of(key)) continue;
     const auto found = row.values.find(key);
-    return {found == row.values.end() ? std::nullopt : std::optional(found->second), row.version};
+    const auto value = found == row.values.end() ? std::nullopt : std::optional(found->second);
+    if (row.service == own.service) {
+      own = {row.service, value, row.version};
+    } else if (value) {
+      other = {row.service, value, row.version};
+    }
   }
-  return {};
+  return anywhere && !own.value && other ? *other : own;
 }
 
-void check_config_change(const Config& config, std::vector<ConfigRow> rows, const std::string& key,
-                         const std::optional<std::string>& value) {
+ConfigTrial check_config_change(const Config& config, std::vector<ConfigRow> rows, const std::string& key,
+                                const std::optional<std::string>& value) {
   LiveConfig before(config);
   before.set_rows(rows);
-  const auto own = std::find_if(rows.begin(), rows.end(),
-                                [&](const ConfigRow& row) { return row.service == service_of(key); });
-  auto& row = own == rows.end() ? rows.emplace_back(ConfigRow{std::string(service_of(key)), 0, {}}) : *own;
+  const auto service = value ? std::string(service_of(key)) : stored_value(rows, key, true).service;
+  const auto own =
+      std::find_if(rows.begin(), rows.end(), [&](const ConfigRow& row) { return row.service == service; });
+  auto& row = own == rows.end() ? rows.emplace_back(ConfigRow{service, 0, {}}) : *own;
   row.values.erase(key);
   if (value) row.values.emplace(key, *value);
   LiveConfig after(config);
   after.set_rows(rows);
-  if (after.problems().size() > before.problems().size()) throw UserError(after.problems().back());
+  if (after.problems().size() > before.problems().size()) {
+    // The rule alone, where nothing else is wrong: the row that it names has not been written.
+    auto trial = config;
+    for (const auto& each : rows)
+      for (const auto& [name, text] : each.values) (void)trial.set_database(name, text, "database");
+    const auto checked = trial.check();
+    throw UserError(before.problems().empty() && !checked ? checked.error().message
+                                                          : after.problems().back());
+  }
+  return {before.config(), after.config(), after.problems()};
 }
 
 Task<std::vector<std::string>> seed_service_configs(pg::Connection& connection, const Config& config,
@@ -87,8 +103,8 @@ Task<std::optional<std::int64_t>> change_service_config(pg::Connection& connecti
                                                         Deadline deadline) {
   pg::Batch batch;
   batch.add(sql::kActAs, {change.actor});
-  batch.add(sql::kChangeServiceConfig, pg::Params(std::string(service_of(change.key)), change.key,
-                                                  change.value, change.expected_version));
+  batch.add(sql::kChangeServiceConfig,
+            pg::Params(change.service, change.key, change.value, change.expected_version));
   const auto results = co_await connection.run(std::move(batch), deadline);
   if (results.back().empty()) co_return std::nullopt;
   co_return results.back().one().get<std::int64_t>(0);

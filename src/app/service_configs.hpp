@@ -18,17 +18,27 @@ namespace todoke::app {
 using ConfigSeeds = std::map<std::string, std::map<std::string, std::string>>;
 ConfigSeeds service_config_seeds(const Config& config);
 
-// What the database says of a key, and the version of its service; 0: there is no row.
+// What the database says of a key, and the row that says it: that of the key's service; `anywhere`: where
+// that says nothing, another one into which somebody has put the key by hand. Version 0: there is no such
+// row.
 struct StoredValue {
+  std::string service;
   std::optional<std::string> value;
   std::int64_t version = 0;
 };
-StoredValue stored_value(const std::vector<ConfigRow>& rows, const std::string& key);
+StoredValue stored_value(const std::vector<ConfigRow>& rows, const std::string& key, bool anywhere = false);
 
-// Throws UserError when the configuration with the changed rows breaks a rule that it did not break before,
-// as a start would. A row that was refused before stays changeable: that is how an operator mends it.
-void check_config_change(const Config& config, std::vector<ConfigRow> rows, const std::string& key,
-                         const std::optional<std::string>& value);
+// What a change makes of the configuration of a node.
+struct ConfigTrial {
+  Config before;
+  Config after;
+  std::vector<std::string> problems;  // what of the rows is refused after the change
+};
+// `config`: file, environment and flags of the node. Throws UserError when the configuration with the changed
+// rows breaks a rule that it did not break before, as a start would. A row that was refused before stays
+// changeable: that is how an operator mends it.
+ConfigTrial check_config_change(const Config& config, std::vector<ConfigRow> rows, const std::string& key,
+                                const std::optional<std::string>& value);
 
 // Makes a row for each service with live keys that has none yet, with what the file says of them. Gives the
 // services that were seeded.
@@ -39,6 +49,7 @@ Task<std::vector<std::string>> seed_service_configs(pg::Connection& connection, 
 Task<std::vector<ConfigRow>> read_service_configs(pg::Connection& connection, Deadline deadline);
 
 struct ConfigChange {
+  std::string service;  // the row
   std::string key;
   std::optional<std::string> value;   // nothing: the database says nothing about the key any more
   std::int64_t expected_version = 0;  // of the key's service; 0: there is no row

@@ -40,8 +40,22 @@ TEST(ServiceConfigsTest, WhatIsStoredComesWithTheVersionOfItsService) {
   EXPECT_EQ(stored_value(kRows, "auth.mode").version, 0);
 }
 
-TEST(ServiceConfigsTest, AChangeThatBreaksARuleIsRefused) {
-  const Config config(schema());
+TEST(ServiceConfigsTest, AKeyInTheRowOfAnotherServiceIsFoundThere) {
+  const std::vector<ConfigRow> rows{{"log", 3, {{"nosuch", "x"}}}, {"relay", 2, {}}};
+  EXPECT_EQ(stored_value(rows, "nosuch", true).service, "log");
+  EXPECT_EQ(stored_value(rows, "nosuch", true).version, 3);
+  EXPECT_EQ(stored_value(rows, "nosuch").value, std::nullopt);
+  EXPECT_EQ(stored_value(rows, "relay.name", true).service, "relay");
+  const auto trial = check_config_change(Config(schema()), rows, "nosuch", std::nullopt);
+  EXPECT_THAT(trial.problems, testing::IsEmpty());
+}
+
+TEST(ServiceConfigsTest, AChangeThatBreaksARuleIsRefusedInTheWordsOfTheRule) {
+  Config config(schema());
+  config.load_toml("[relay]\nlimit_max = 1000\n", "t.toml");
+  EXPECT_THAT(
+      [&] { check_config_change(config, kRows, "relay.limit_default", "4000"); },
+      testing::ThrowsMessage<UserError>("relay.limit_default (4000) must be at most relay.limit_max (1000)"));
   EXPECT_NO_THROW(check_config_change(config, kRows, "log.retention", "5d"));
   EXPECT_THAT([&] { check_config_change(config, kRows, "log.retention_max", "1d"); },
               testing::ThrowsMessage<UserError>(HasSubstr("must be at least")));

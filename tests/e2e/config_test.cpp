@@ -67,7 +67,7 @@ TEST_F(LiveConfiguration, AChangeIsFollowedByEveryNodeAndKeptInTheHistory) {
 
   const auto set = config({"set", "relay.name", "harbour"});
   EXPECT_EQ(set.code, 0) << set.err;
-  EXPECT_EQ(set.out, "relay.name: no value -> harbour (version 2)\n");
+  EXPECT_EQ(set.out, "relay.name: todoke (default) -> harbour (version 2)\n");
   wait_for_name(node, "harbour");
   wait_for_name(other, "harbour");
   node.process().wait_for_output("setting changed");
@@ -79,7 +79,7 @@ TEST_F(LiveConfiguration, AChangeIsFollowedByEveryNodeAndKeptInTheHistory) {
   EXPECT_EQ(config({"set", "log.level", "error"}).code, 0);
   node.process().wait_for_output(R"("key":"log.level","before":"info","after":"error")");
   const auto unset = config({"unset", "relay.name"});
-  EXPECT_EQ(unset.out, "relay.name: harbour -> no value (version 3)\n");
+  EXPECT_EQ(unset.out, "relay.name: harbour -> todoke (default) (version 3)\n");
   wait_for_name(node, "todoke");
   wait_for_name(other, "todoke");
   EXPECT_EQ(config({"unset", "relay.name"}).out, "relay.name has no value in the database\n");
@@ -115,8 +115,13 @@ TEST_F(LiveConfiguration, WhatCanNotBeChangedIsRefusedInOneLine) {
   EXPECT_THAT(refusal({"set", "server.listen", "127.0.0.1:1"}), HasSubstr("server.listen is not live"));
   EXPECT_THAT(refusal({"set", "database.url", "postgres://topsecret@h/d"}),
               HasSubstr("database.url is a secret, and secrets never go into the database"));
-  EXPECT_THAT(refusal({"set", "relay.limit_default", "6000"}),
-              HasSubstr("relay.limit_default (6000) must be at most relay.limit_max (5000)"));
+  EXPECT_THAT(
+      refusal({"set", "relay.limit_default", "6000"}),
+      testing::StartsWith("todoke: relay.limit_default (6000) must be at most relay.limit_max (5000)"));
+  EXPECT_THAT(refusal({"history", "server.listen"}), HasSubstr("server.listen is not live"));
+  EXPECT_THAT(refusal({"history", "relay.nmae"}), HasSubstr("relay.nmae: no such key"));
+  EXPECT_THAT(refusal({"unset", "relay.nmae"}), HasSubstr("relay.nmae: no such key"));
+  EXPECT_THAT(refusal({"unset", "server.listen"}), HasSubstr("server.listen is not live"));
   EXPECT_THAT(refusal({"set", "relay.pubkey", "npub1xyz"}), HasSubstr("64 hex digits"));
   EXPECT_THAT(refusal({"set", "relay.name", "x"}, {"TODOKE_RELAY_NAME=y"}),
               HasSubstr("relay.name is pinned by TODOKE_RELAY_NAME, which wins over the database"));
@@ -229,6 +234,64 @@ TEST_F(LiveConfiguration, AWrongRowByHandStopsNobodyAndIsTold) {
   wait_for_health(node, "{\"status\":\"up\"");
   EXPECT_THAT(config({"set", "relay.name", "again"}).out, HasSubstr("(version 7)"));
   wait_for_name(node, "again");
+}
+
+TEST_F(LiveConfiguration, AChangeIsCheckedAgainstTheFileOfTheRunningNode) {
+  const auto file = write_file("[server]\nio_threads = 1\n");
+  TodokeUp node(folder.path(), {"--config", file, "--limits.events_per_minute", "33"});
+  node.wait_ready();
+  write_file("[server]\nio_threads = 1\n[relay]\nlimit_max = 1000\n");
+  node.process().kill(SIGHUP);
+  wait_until("the limit", [&] { return information(node).find("\"max_limit\":1000") != std::string::npos; });
+  const auto refused = config({"set", "relay.limit_default", "4000"});
+  EXPECT_EQ(refused.code, 1) << refused.out;
+  EXPECT_THAT(refused.err, HasSubstr("relay.limit_default (4000) must be at most relay.limit_max (1000)"));
+  EXPECT_EQ(config({"set", "relay.limit_default", "900"}).out,
+            "relay.limit_default: 500 (default) -> 900 (version 2)\n");
+
+  // What the node has is shown: its file and its flags, and not those of this shell.
+  EXPECT_THAT(config({"relay.limit_max"}).out, HasSubstr("relay.limit_max = 1000\n    from " + file));
+  EXPECT_THAT(config({"limits.events_per_minute"}).out,
+              HasSubstr("limits.events_per_minute = 33\n    from --limits.events_per_minute\n"
+                        "    pinned by --limits.events_per_minute of the node with pid"));
+
+  // A row that contradicts itself has no effect as a whole: whoever sets another key of it is told.
+  node.sql(R"(UPDATE cn_admin.service_configs SET config = config || '{"relay.limit_default": "4000"}' )"
+           "WHERE service = 'relay'");
+  wait_for_health(node, "relay.limit_default (4000) must be at most");
+  const auto in_vain = config({"set", "relay.description", "X"});
+  EXPECT_EQ(in_vain.code, 0);
+  EXPECT_THAT(in_vain.err, HasSubstr("refused: database (relay, version 3): relay.limit_default (4000)"));
+  EXPECT_THAT(in_vain.err, HasSubstr("relay.description has no effect until that is mended"));
+}
+
+TEST_F(LiveConfiguration, AKeyThatIsNoneCanBeTakenOutOfTheDatabase) {
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  node.sql(
+      R"(UPDATE cn_admin.service_configs SET config = config || '{"nosuch": "1", "server.listen": "x"}' )"
+      "WHERE service = 'relay'");
+  wait_for_health(node, "nosuch is no key of relay");
+  EXPECT_THAT(config({"unset", "nosuch"}).out, testing::StartsWith("nosuch: 1 -> no value (version 3)"));
+  EXPECT_EQ(config({"unset", "server.listen"}).code, 0);
+  wait_for_health(node, "{\"status\":\"up\"");
+  EXPECT_THAT(doctor().out, HasSubstr("ok    live keys      0 set in the database"));
+}
+
+TEST_F(LiveConfiguration, LiftedRatesAreToldWhereverTheyComeFrom) {
+  {
+    TodokeUp node(folder.path());
+    node.wait_ready();
+    const auto set = config({"set", "limits.rates", "off"});
+    EXPECT_EQ(set.code, 0) << set.err;
+    EXPECT_THAT(set.err, HasSubstr("every rate limit is lifted"));
+    node.process().wait_for_output("limits.rates is off: every rate limit is lifted");
+    EXPECT_THAT(doctor().out, HasSubstr("warn  limits.rates   off (from database (limits, version 2))"));
+    node.process().kill(SIGTERM);
+    EXPECT_EQ(node.process().wait().code, 0);
+  }
+  TodokeUp node(folder.path());
+  node.process().wait_for_output("limits.rates is off: every rate limit is lifted");
 }
 
 TEST_F(LiveConfiguration, OfWritersWhoExpectTheSameVersionOneWins) {
