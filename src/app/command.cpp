@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -12,11 +13,15 @@
 #include <fmt/format.h>
 
 #include "app/keys.hpp"
+#include "net/ws_utf8.hpp"
+#include "orders/core/timestamp.hpp"
 
 namespace todoke::app {
 namespace {
 
 constexpr std::chrono::seconds kAnswerMax(30);
+// What a SystemTime holds: the year 2261.
+constexpr std::int64_t kUnixSecondsMax = 9'200'000'000;
 
 bool asks_for_help(std::string_view word) {
   return word == "-h" || word == "--help";
@@ -89,6 +94,28 @@ std::size_t parse_option(const Command& command, const Schema& schema, const std
   return at;
 }
 
+// The database takes UTF-8 only, and so do JSON and the log.
+void refuse_broken_text(std::string_view word) {
+  if (net::is_utf8(word)) return;
+  std::string shown;
+  for (const char c : word)
+    shown += static_cast<signed char>(c) >= ' ' ? std::string(1, c)
+                                                : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  throw UsageError(fmt::format("'{}' is not UTF-8", shown));
+}
+
+// What another subcommand takes would be passed over here: `orders halt --status pending` would halt all.
+void refuse_options_of_others(const Command& command, const Arguments& arguments) {
+  if (arguments.words.empty()) return;
+  const auto& verb = arguments.words[0];
+  for (const auto& [name, value] : arguments.options) {
+    const auto& of = find_option(command, name)->of;
+    if (of.empty() || std::find(of.begin(), of.end(), verb) != of.end()) continue;
+    throw UsageError(
+        fmt::format("{} {} takes no --{} (it is for: {})", command.name, verb, name, fmt::join(of, ", ")));
+  }
+}
+
 std::vector<std::string> environment() {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
@@ -109,6 +136,7 @@ std::optional<std::string> Arguments::option(std::string_view name) const {
 Arguments parse_arguments(const Command& command, const Schema& schema,
                           const std::vector<std::string>& given) {
   if (command.passes_arguments_on) return parse_passed_on(schema, given);
+  for (const auto& word : given) refuse_broken_text(word);
   Arguments arguments;
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (asks_for_help(given[i])) {
@@ -121,9 +149,11 @@ Arguments parse_arguments(const Command& command, const Schema& schema,
       arguments.words.push_back(given[i]);
     }
   }
-  if (!arguments.help && arguments.words.size() > command.words_max) {
+  if (arguments.help) return arguments;
+  if (arguments.words.size() > command.words_max) {
     throw UsageError(fmt::format("'{}' is one word too many", arguments.words[command.words_max]));
   }
+  refuse_options_of_others(command, arguments);
   return arguments;
 }
 
@@ -134,7 +164,9 @@ std::string help_text(const Command& command) {
   text += "\nOptions:\n";
   for (const auto& option : command.options) {
     const auto letter = option.letter == '\0' ? std::string() : fmt::format("-{}, ", option.letter);
-    text += option_line(fmt::format("{}--{} {}", letter, option.name, option.value), option.help);
+    text += option_line(fmt::format("{}--{} {}", letter, option.name, option.value),
+                        option.of.empty() ? std::string(option.help)
+                                          : fmt::format("{} ({})", option.help, fmt::join(option.of, ", ")));
   }
   text += option_line("--config FILE", "read this TOML file instead of ./todoke.toml");
   text += option_line("--KEY VALUE", "set a configuration key; `todoke config` lists them");
@@ -154,6 +186,19 @@ Config load_config(const Arguments& arguments) {
   config.load_environment(environment());
   for (const auto& [key, value] : arguments.keys) config.set_flag(key, value);
   return config;
+}
+
+std::optional<SystemTime> time_option(const Arguments& arguments, std::string_view name) {
+  const auto text = arguments.option(name);
+  if (!text) return std::nullopt;
+  if (const auto time = orders::parse_timestamp(*text)) return time;
+  if (const auto midnight = orders::parse_timestamp(*text + "T00:00:00Z")) return midnight;
+  std::int64_t seconds = 0;
+  const auto* end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, seconds);
+  if (error == std::errc() && rest == end && std::abs(seconds) <= kUnixSecondsMax)
+    return SystemTime(std::chrono::seconds(seconds));
+  throw UsageError(fmt::format("--{} {}: say 2026-01-31T12:00:00Z, 2026-01-31 or unix seconds", name, *text));
 }
 
 Deadline answer_deadline() {

@@ -18,6 +18,8 @@ struct Option {
   std::string_view name;   // without dashes
   std::string_view value;  // what stands for its value in the help; empty: a switch
   std::string_view help;
+  // The subcommands (first words) that take it; another one is refused with it. Empty: whatever the words.
+  std::vector<std::string_view> of = {};
   char letter = '\0';  // -q for --quiet; switches only
 };
 
@@ -53,7 +55,7 @@ class UsageError : public UserError {
   using UserError::UserError;
 };
 
-// Throws UsageError for what neither the command nor the schema knows.
+// Throws UsageError for what neither the command nor the schema knows, and for options of another subcommand.
 Arguments parse_arguments(const Command& command, const Schema& schema,
                           const std::vector<std::string>& given);
 std::string help_text(const Command& command);
@@ -61,6 +63,10 @@ std::string help_text(const Command& command);
 // Defaults, file, environment and flags, in that order. The file is --config, else TODOKE_CONFIG, else
 // todoke.toml in the current folder where there is one.
 Config load_config(const Arguments& arguments);
+
+// The time of an option that was given: 2026-01-31T12:00:00Z (any offset), 2026-01-31 or unix seconds. Throws
+// UsageError for another text.
+std::optional<SystemTime> time_option(const Arguments& arguments, std::string_view name);
 
 // How long a command waits for an answer of the database.
 Deadline answer_deadline();

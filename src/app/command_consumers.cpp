@@ -13,10 +13,15 @@
 namespace todoke::app {
 namespace {
 
+const std::string& named(const Arguments& arguments) {
+  if (arguments.words.size() < 2 || (arguments.words.size() > 2 && arguments.words[0] != "dead-letters"))
+    throw UsageError(fmt::format("consumers {}: name one consumer", arguments.words[0]));
+  return arguments.words[1];
+}
+
 int run_add(const Config& config, const Arguments& arguments) {
-  if (arguments.words.size() != 2) throw UsageError("consumers add: name one consumer");
   AddOptions options;
-  options.name = arguments.words[1];
+  options.name = named(arguments);
   check_consumer_name(options.name);
   options.mandatory = arguments.has("mandatory");
   options.renew = arguments.has("renew");
@@ -28,12 +33,6 @@ int run_add(const Config& config, const Arguments& arguments) {
       config, [&](pg::Connection& connection) { return add_consumer(connection, config, options); },
       As::owner);
   return 0;
-}
-
-const std::string& named(const Arguments& arguments) {
-  if (arguments.words.size() < 2)
-    throw UsageError(fmt::format("consumers {}: name one consumer", arguments.words[0]));
-  return arguments.words[1];
 }
 
 int run_list(const Config& config, const Arguments& arguments) {
@@ -148,14 +147,17 @@ Command consumers_command() {
           "remove takes away a consumer's role, its sessions, its offset and what was kept of it; what the "
           "role "
           "owns in the database only with --with-owned.",
-      .options = {{"from", "WHERE",
-                   "where a new consumer begins: start (what the log still holds), head, or after a seq"},
-                  {"mandatory", "", "retention of the log waits for it, up to log.retention_max"},
-                  {"renew", "", "a new password for a consumer that is there"},
-                  {"from-seq", "N", "replay: go on after this seq"},
-                  {"from-time", "TIME", "replay: repeat what the log says since then (2026-01-31T12:00:00Z)"},
-                  {"no-wait", "", "replay, rebuild: do not wait for the end"},
-                  {"with-owned", "", "remove: also what the consumer's role owns, such as a schema"}},
+      .options =
+          {{"from",
+            "WHERE",
+            "where a new consumer begins: start (what the log still holds), head, or after a seq",
+            {"add"}},
+           {"mandatory", "", "retention of the log waits for it, up to log.retention_max", {"add"}},
+           {"renew", "", "a new password for a consumer that is there", {"add"}},
+           {"from-seq", "N", "go on after this seq", {"replay"}},
+           {"from-time", "TIME", "repeat what the log says since then (2026-01-31T12:00:00Z)", {"replay"}},
+           {"no-wait", "", "do not wait for the end", {"replay", "rebuild"}},
+           {"with-owned", "", "also what the consumer's role owns, such as a schema", {"remove"}}},
       .words_max = 4,
       .run = run_consumers,
   };

@@ -15,7 +15,6 @@
 #include "orders/admin/admin.hpp"
 #include "orders/core/exec_result.hpp"
 #include "orders/core/order.hpp"
-#include "orders/core/timestamp.hpp"
 #include "orders/worker/config.hpp"
 
 namespace todoke::app {
@@ -32,15 +31,15 @@ std::string short_duration(double seconds) {
 Task<void> list_orders(pg::Connection& connection, orders::ListFilter filter) {
   const auto most = filter.most;
   const auto lines = co_await orders::list_orders(connection, std::move(filter), answer_deadline());
-  print(fmt::format("{:>10}  {:<12}  {:<9}  {:>8}  {:<8}  {:>6}  {:<20}  {}\n", "id", "key (hash)", "status",
-                    "attempts", "in doubt", "age", "last error", "held by / next try"));
+  print(fmt::format("{:>10}  {:<12}  {:<9}  {:<7}  {:>8}  {:<8}  {:>6}  {:<20}  {}\n", "id", "key (hash)",
+                    "status", "adapter", "attempts", "in doubt", "age", "last error", "held by / next try"));
   for (const auto& line : lines) {
     const auto where = !line.locked_by.empty()   ? line.locked_by
                        : line.due_in_seconds > 0 ? "in " + short_duration(line.due_in_seconds)
                                                  : std::string();
-    print(fmt::format("{:>10}  {:<12}  {:<9}  {:>8}  {:<8}  {:>6}  {:<20}  {}\n", line.id,
-                      line.key_hash.substr(0, 12), line.status, line.attempts, line.in_doubt ? "yes" : "",
-                      short_duration(line.age_seconds), line.code, where));
+    print(fmt::format("{:>10}  {:<12}  {:<9}  {:<7}  {:>8}  {:<8}  {:>6}  {:<20}  {}\n", line.id,
+                      line.key_hash.substr(0, 12), line.status, line.adapter, line.attempts,
+                      line.in_doubt ? "yes" : "", short_duration(line.age_seconds), line.code, where));
   }
   if (lines.size() == static_cast<std::size_t>(most))
     print(fmt::format("(the newest {}; --limit shows more)\n", most));
@@ -141,14 +140,6 @@ void check_instrument(const std::string& name) {
       fmt::format("--instrument {}: 3 to 20 characters of A-Z, 0-9, dot, underscore and hyphen", name));
 }
 
-std::optional<SystemTime> time_of(const Arguments& arguments, std::string_view name) {
-  const auto text = arguments.option(name);
-  if (!text) return std::nullopt;
-  const auto time = orders::parse_timestamp(*text);
-  if (!time) throw UsageError(fmt::format("--{} {}: say a time such as 2026-01-31T12:00:00Z", name, *text));
-  return time;
-}
-
 bool has_filter(const Arguments& arguments) {
   constexpr std::array<std::string_view, 6> kOfFilter{"status",  "in-doubt", "instrument",
                                                       "adapter", "since",    "until"};
@@ -161,8 +152,8 @@ orders::ListFilter list_filter(const Arguments& arguments) {
   filter.in_doubt = arguments.has("in-doubt");
   filter.instrument = arguments.option("instrument");
   filter.adapter = arguments.option("adapter");
-  filter.since = time_of(arguments, "since");
-  filter.until = time_of(arguments, "until");
+  filter.since = time_option(arguments, "since");
+  filter.until = time_option(arguments, "until");
   if (filter.instrument) check_instrument(*filter.instrument);
   if (filter.adapter) check_adapter(*filter.adapter);
   if (filter.status && std::find(kStatuses.begin(), kStatuses.end(), *filter.status) == kStatuses.end()) {
@@ -249,6 +240,8 @@ int run_orders(const Arguments& arguments) {
         "orders: say list, show, requeue, release, abort, settle, stats, halt, resume or reconcile");
   }
   const bool by_filter = verb == "requeue" && words.size() == 1 && has_filter(arguments);
+  if (verb == "requeue" && words.size() == 2 && (has_filter(arguments) || arguments.has("limit")))
+    throw UsageError("orders requeue: name one order or give a filter, not both");
   if (of_one && !by_filter && words.size() != 2)
     throw UsageError(fmt::format("orders {}: name one order, by its key, its id or the hash of its key{}",
                                  verb, verb == "requeue" ? ", or give a filter" : ""));
@@ -329,20 +322,25 @@ Command orders_command() {
           "and, "
           "but for "
           "settle, the order marked as in doubt. Every change is audited with your user name and --reason.",
-      .options = {{"status", "STATUS", "only orders of this status (list, requeue)"},
-                  {"in-doubt", "", "only orders in doubt (list, requeue)"},
-                  {"limit", "N", "how many (list, requeue; 50)"},
-                  {"reveal", "", "show key and content (show)"},
-                  {"result", "JSON", "the outcome, or @FILE (settle)"},
-                  {"force", "", "also an order that a worker holds (release, abort, settle)"},
-                  {"reason", "TEXT", "for the audit"},
-                  {"adapter", "NAME",
-                   "only this adapter (list, requeue: that has tried it; halt, resume, reconcile)"},
-                  {"since", "TIME",
-                   "orders accepted since then, such as 2026-01-31T12:00:00Z (list, requeue, reconcile)"},
-                  {"until", "TIME", "orders accepted before then (list, requeue)"},
-                  {"instrument", "NAME", "only this instrument (list, requeue, halt, resume)"},
-                  {"refuse-intake", "", "refuse new orders, too (halt)"}},
+      .options =
+          {{"status", "STATUS", "only orders of this status", {"list", "requeue"}},
+           {"in-doubt", "", "only orders in doubt", {"list", "requeue"}},
+           {"limit", "N", "how many, 50 without it", {"list", "requeue"}},
+           {"reveal", "", "show key and content", {"show"}},
+           {"result", "JSON", "the outcome, or @FILE", {"settle"}},
+           {"force", "", "also an order that a worker holds", {"release", "abort", "settle"}},
+           {"reason", "TEXT", "for the audit", {"requeue", "release", "abort", "settle", "halt", "resume"}},
+           {"adapter",
+            "NAME",
+            "only this adapter; list, requeue: that has tried it",
+            {"list", "requeue", "halt", "resume", "reconcile"}},
+           {"since",
+            "TIME",
+            "orders accepted since then, such as 2026-01-31T12:00:00Z or 2026-01-31",
+            {"list", "requeue", "reconcile"}},
+           {"until", "TIME", "orders accepted before then", {"list", "requeue"}},
+           {"instrument", "NAME", "only this instrument", {"list", "requeue", "halt", "resume"}},
+           {"refuse-intake", "", "refuse new orders, too", {"halt"}}},
       .words_max = 2,
       .run = run_orders,
   };

@@ -18,7 +18,9 @@ Command sample_command() {
   return {.name = "sample",
           .summary = "does a thing",
           .synopsis = "[WORD]",
-          .options = {{"limit", "N", "how many"}, {"quiet", "", "say less", 'q'}},
+          .options = {{"limit", "N", "how many"},
+                      {"quiet", "", "say less", {}, 'q'},
+                      {"force", "", "even so", {"drop", "clear"}}},
           .words_max = 2,
           .run = [](const Arguments&) { return 0; }};
 }
@@ -35,6 +37,10 @@ TEST(CommandLineTest, WordsOptionsAndKeysAreToldApart) {
   EXPECT_THAT(arguments.keys, ElementsAre(Pair("log.level", "debug")));
   EXPECT_EQ(arguments.config_file, "a.toml");
   EXPECT_FALSE(arguments.help);
+}
+
+TEST(CommandLineTest, TextIsUtf8) {
+  EXPECT_THAT(parse({"届け"}).words, ElementsAre("届け"));
 }
 
 TEST(CommandLineTest, AnOptionThatWasNotGivenHasNoValue) {
@@ -69,6 +75,16 @@ TEST(CommandLineTest, WrongUseIsRefusedWithTheWord) {
   refused({"--log.level"}, "--log.level needs a value");
   refused({"--quiet=yes"}, "--quiet takes no value");
   refused({"a", "b", "c"}, "'c' is one word too many");
+  refused({"a", "bad\xff"}, "'bad\\xff' is not UTF-8");
+  refused({"--limit", "\xc3"}, "'\\xc3' is not UTF-8");
+  refused({"--relay.name=\xed\xa0\x80"}, "is not UTF-8");
+}
+
+TEST(CommandLineTest, AnOptionOfAnotherSubcommandIsRefused) {
+  EXPECT_TRUE(parse({"drop", "--force"}).has("force"));
+  EXPECT_THAT([] { parse({"list", "--force", "--quiet"}); },
+              ThrowsMessage<UsageError>("sample list takes no --force (it is for: drop, clear)"));
+  EXPECT_THAT(help_text(sample_command()), HasSubstr("even so (drop, clear)"));
 }
 
 TEST(CommandLineTest, HelpIsGivenWhateverElseIsThere) {
@@ -92,6 +108,24 @@ TEST(CommandLineTest, ACommandThatPassesItsArgumentsOnHasHelpOfItsOwnWhenAskedFo
   command.passes_arguments_on = true;
   EXPECT_TRUE(parse_arguments(command, schema(), {"--help"}).help);
   EXPECT_FALSE(parse_arguments(command, schema(), {"-c", "--help"}).help);
+}
+
+TEST(CommandTest, ATimeIsAMomentADayOrUnixSeconds) {
+  const auto seconds = [](const std::string& text) {
+    Arguments arguments;
+    arguments.options["since"] = text;
+    return std::chrono::duration_cast<std::chrono::seconds>(
+               time_option(arguments, "since").value().time_since_epoch())
+        .count();
+  };
+  EXPECT_EQ(seconds("2026-01-31T12:00:00Z"), 1'769'860'800);
+  EXPECT_EQ(seconds("2026-01-31T21:00:00+09:00"), 1'769'860'800);
+  EXPECT_EQ(seconds("2026-01-31"), 1'769'817'600);
+  EXPECT_EQ(seconds("1769817600"), 1'769'817'600);
+  EXPECT_EQ(time_option(Arguments(), "since"), std::nullopt);
+  for (const auto* text : {"yesterday", "", "2026-01", "2026-02-30", "99999999999999"}) {
+    EXPECT_THROW(seconds(text), UsageError) << text;
+  }
 }
 
 TEST(CommandTest, TheAuditNamesTheOperator) {

@@ -58,8 +58,10 @@ Task<void> enable_topics(pg::Connection& connection, std::string text, std::vect
       pg::Params params(id.text(), policy, name);
       co_await connection.query(sql::kEnableTopic, std::move(params), deadline);
     } catch (const pg::Error& error) {
-      if (!error.is_check_violation() && !error.sqlstate().starts_with("22")) throw;
-      refused = error.fields().message;
+      if (!policy || (!error.is_check_violation() && !error.sqlstate().starts_with("22"))) throw;
+      refused = error.is_check_violation()
+                    ? error.fields().message
+                    : fmt::format("'{}' is no JSON object, such as {{\"retention_days\": 90}}", *policy);
     }
     if (!refused.empty()) throw UserError(fmt::format("--policy: {}", refused));
     print(fmt::format("enabled {}\n", id.text()));
@@ -180,8 +182,8 @@ Command topic_command() {
           "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
           "keys: retention_days, max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
           "normal, high).",
-      .options = {{"policy", "JSON", "the topic's ingest_policy (enable)"},
-                  {"quiet", "", "the id alone (id)", 'q'}},
+      .options = {{"policy", "JSON", "the topic's ingest_policy", {"enable"}},
+                  {"quiet", "", "the id alone", {"id"}, 'q'}},
       .words_max = 2,
       .run = run_topic,
   };

@@ -56,6 +56,23 @@ TEST(CommandsTest, WrongUseEndsWithTwoAndSaysWhereHelpIs) {
             "|todoke: --nothing: no such option or key; see `todoke version --help`\n");
 }
 
+TEST(CommandsTest, OptionsAndWordsThatWouldBePassedOverAreWrongUse) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"orders", "halt", "--status", "pending", "--limit", "3"}, "orders halt takes no --limit"},
+      {{"orders", "stats", "--instrument", "EURUSD"}, "orders stats takes no --instrument"},
+      {{"orders", "list", "--force"}, "orders list takes no --force (it is for: release, abort, settle)"},
+      {{"orders", "requeue", "key-1", "--status", "failed"}, "name one order or give a filter, not both"},
+      {{"orders", "requeue", "key-1", "--limit", "3"}, "name one order or give a filter, not both"},
+      {{"consumers", "pause", "index-v1", "--no-wait"}, "consumers pause takes no --no-wait"},
+      {{"consumers", "show", "index-v1", "more"}, "consumers show: name one consumer"},
+      {{"topic", "list", "--policy", "{}"}, "topic list takes no --policy"},
+      {{"config", "set", "relay.name", "x", "--json"}, "config set takes no --json"},
+      {{"config", "history", "--short"}, "config history takes no --short"},
+      {{"config", "relay.name", "--markdown"}, "--markdown is the page of all keys"},
+  };
+  for (const auto& [words, text] : cases) EXPECT_THAT(output_of(words, 2), HasSubstr(text));
+}
+
 TEST(CommandsTest, AFailureEndsWithOne) {
   EXPECT_THAT(output_of({"run", "--roles", "nobody"}, 1), HasSubstr("'nobody' is no role of this build"));
 }

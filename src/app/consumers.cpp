@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,26 +65,11 @@ Task<ConsumerView> view_of(pg::Connection& connection, std::string name) {
   co_return std::move(views.front());
 }
 
-// 2026-01-31T12:00:00Z, 2026-01-31, or unix seconds.
-double parse_time(const std::string& text) {
-  double seconds = 0;
-  const auto* end = text.data() + text.size();
-  if (const auto parsed = std::from_chars(text.data(), end, seconds);
-      parsed.ec == std::errc() && parsed.ptr == end) {
-    return seconds;
-  }
-  for (const auto* form : {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"}) {
-    std::tm time{};
-    const char* rest = strptime(text.c_str(), form, &time);
-    if (rest != nullptr && *rest == '\0') return static_cast<double>(timegm(&time));
-  }
-  throw UsageError(fmt::format("--from-time {}: say 2026-01-31T12:00:00Z, 2026-01-31 or unix seconds", text));
-}
-
 outbox::ReplayPoint point_of(const Arguments& arguments) {
   outbox::ReplayPoint point;
   if (arguments.has("from-seq")) point.after_seq = parse_seq(arguments.options.at("from-seq"));
-  if (arguments.has("from-time")) point.since = parse_time(arguments.options.at("from-time"));
+  if (const auto since = time_option(arguments, "from-time"))
+    point.since = std::chrono::duration<double>(since->time_since_epoch()).count();
   if (point.after_seq.has_value() == point.since.has_value()) {
     throw UsageError("consumers replay: say --from-seq N or --from-time TIME");
   }
@@ -248,14 +232,13 @@ Task<void> replay_consumer(pg::Connection& connection, std::string name, const A
   const auto from = or_throw(std::move(moved));
   print(fmt::format("{} goes on after seq {}\n", name, from.value));
   const auto view = co_await view_of(connection, name);
-  if (!is_own(view)) {
+  if (view.paused && !is_own(view) && !arguments.has("no-wait")) throw UserError(paused_text(view));
+  if (!is_own(view) && !view.paused) {
     print(
         fmt::format("whoever follows the log under that name takes it with the next batch; `todoke consumers "
                     "show {}` tells how far it is\n",
                     name));
-    co_return;
-  }
-  if (!arguments.has("no-wait")) {
+  } else if (is_own(view) && !arguments.has("no-wait")) {
     co_await wait_for_replay(connection, name);
   } else if (view.paused) {
     note(paused_text(view));

@@ -13,7 +13,6 @@
 #include "orders/brokers/fix/book.hpp"
 #include "orders/brokers/http/adapter.hpp"
 #include "orders/brokers/paper/adapter.hpp"
-#include "orders/core/timestamp.hpp"
 #include "orders/worker/config.hpp"
 #include "pg/pool.hpp"
 
@@ -92,17 +91,12 @@ Task<void> compare(pg::Connection& connection, const Config& config, std::string
 }  // namespace
 
 int reconcile_orders(const Config& config, const Arguments& arguments) {
-  const auto adapter = arguments.options.find("adapter");
-  const auto since = arguments.options.find("since");
-  if (adapter == arguments.options.end() || since == arguments.options.end()) {
-    throw UsageError("orders reconcile: say --adapter NAME and --since TIME");
-  }
-  const auto time = orders::parse_timestamp(since->second);
-  if (!time)
-    throw UsageError(fmt::format("--since {}: say a time such as 2026-01-31T12:00:00Z", since->second));
+  const auto adapter = arguments.option("adapter");
+  const auto since = time_option(arguments, "since");
+  if (!adapter || !since) throw UsageError("orders reconcile: say --adapter NAME and --since TIME");
   bool agree = false;
   with_running_database(config, [&](pg::Connection& connection) {
-    return compare(connection, config, adapter->second, *time, agree);
+    return compare(connection, config, *adapter, *since, agree);
   });
   return agree ? 0 : 1;
 }

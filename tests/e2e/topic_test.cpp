@@ -81,7 +81,8 @@ TEST_F(Topic, APolicyIsCheckedBeforeItIsTaken) {
   node.wait_ready();
   EXPECT_THAT(topic({"enable", "Nostr", "--policy", R"({"retention_day":1})"}).err,
               HasSubstr("unknown key retention_day"));
-  EXPECT_THAT(topic({"enable", "Nostr", "--policy", "nonsense"}).err, HasSubstr("--policy"));
+  EXPECT_THAT(topic({"enable", "Nostr", "--policy", "nonsense"}).err,
+              HasSubstr("--policy: 'nonsense' is no JSON object"));
   EXPECT_EQ(topic({"enable", "Nostr", "--policy", R"({"retention_days":90,"priority":"low"})"}).code, 0);
   EXPECT_THAT(topic({"show", "Nostr"}).out, HasSubstr(R"("retention_days": 90)"));
 }

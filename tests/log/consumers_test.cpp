@@ -87,7 +87,11 @@ TEST_F(Consumers, FromOutsideCanNotMoveTheirOffsetWhileTheyArePaused) {
                        "ON CONFLICT (consumer) DO UPDATE SET last_seq = excluded.last_seq"),
             "55000");
   EXPECT_EQ(feed.value("SELECT last_seq FROM cn_relay.consumer_offsets WHERE paused FOR UPDATE"), "0");
-  EXPECT_EQ(consumers({"replay", "feed", "--from-seq", "1"}).code, 0) << "the operator may";
+  const auto replayed = consumers({"replay", "feed", "--from-seq", "1"});
+  EXPECT_EQ(replayed.code, 1) << "the operator may, and the consumer goes on later";
+  EXPECT_EQ(replayed.out, "feed goes on after seq 1\n");
+  EXPECT_THAT(replayed.err, HasSubstr("feed is paused: it goes on after `todoke consumers resume feed`"));
+  EXPECT_EQ(consumers({"replay", "feed", "--from-seq", "1", "--no-wait"}).code, 0);
   consumers({"resume", "feed"});
   feed.run(move);
   EXPECT_EQ(feed.value("SELECT last_seq FROM cn_relay.consumer_offsets"), "2");

@@ -213,6 +213,8 @@ TEST_F(OrderCommands, AListIsFilteredByInstrumentAdapterAndTime) {
   EXPECT_EQ(listed({"--adapter", "http"}), "23");
   EXPECT_EQ(listed({"--adapter", "fix"}), "");
   EXPECT_EQ(listed({"--since", "2026-01-02T00:00:00Z"}), "12");
+  EXPECT_EQ(listed({"--since", "2026-01-02"}), "12");
+  EXPECT_THAT(done({"list", "--instrument", "ETH-USD", "--since", "2026-01-02"}), HasSubstr("  http  "));
   EXPECT_EQ(listed({"--until", "2026-01-02T00:00:00Z"}), "3");
   EXPECT_EQ(listed({"--instrument", "ETH-USD", "--since", "2026-01-02T00:00:00Z"}), "2");
   EXPECT_EQ(orders({"list", "--since", "yesterday"}).code, 2);

@@ -142,7 +142,7 @@ Task<std::vector<OrderLine>> list_orders(pg::Connection& connection, ListFilter 
   for (const auto& row : rows) {
     lines.push_back({row.get<std::int64_t>(0), row.get<std::string>(1), row.get<std::string>(2),
                      row.get<std::int32_t>(3), row.get<bool>(4), row.get<std::string>(5), row.get<double>(6),
-                     row.get<double>(7), row.get<std::string>(8)});
+                     row.get<double>(7), row.get<std::string>(8), row.get<std::string>(9)});
   }
   co_return lines;
 }

@@ -25,6 +25,7 @@ struct OrderLine {
   double age_seconds = 0;
   double due_in_seconds = 0;
   std::string locked_by;
+  std::string adapter;  // that has tried it last; empty: none has
 };
 struct ListFilter {
   std::optional<std::string> status;

@@ -8,7 +8,8 @@ SELECT set_config('orders.actor', $1, true);
 -- name: admin_list
 SELECT o.id, orders.key_hash(o.idempotency_key) AS key_hash, o.status, o.attempts, o.in_doubt,
   coalesce(o.last_error_code, '') AS code, extract(epoch FROM now() - o.created_at)::double precision AS age,
-  coalesce(extract(epoch FROM o.next_run_at - now()), 0)::double precision AS due_in, coalesce(o.locked_by, '') AS locked_by
+  coalesce(extract(epoch FROM o.next_run_at - now()), 0)::double precision AS due_in, coalesce(o.locked_by, '') AS locked_by,
+  coalesce(o.adapter, '') AS adapter
 FROM orders.outbox_orders o
 WHERE orders.matches(o, $1, $2, $3, $4, $5, $6) ORDER BY o.id DESC LIMIT $7;
 
