@@ -18,6 +18,7 @@ namespace {
 // The largest pipe that an unprivileged process may ask for by default (/proc/sys/fs/pipe-max-size).
 constexpr int kPipeBytes = 1024 * 1024;
 constexpr std::size_t kReadBytes = 16 * 1024;
+constexpr std::string_view kCut = " …[cut]";
 
 [[noreturn]] void throw_errno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -66,16 +67,34 @@ void LineCutter::feed(std::string_view bytes) {
     line_.append(piece.substr(0, room));
     overlong_ = overlong_ || piece.size() > room;
     if (end == std::string_view::npos) return;
-    finish();
+    end_line();
     bytes.remove_prefix(end + 1);
   }
 }
 
-void LineCutter::finish() {
-  if (overlong_) line_.append(" …[cut]");
-  if (!line_.empty()) on_line_(line_);
+void LineCutter::end_line() {
+  const bool continues = line_.starts_with('\t') && !kept_.empty();
+  if (!continues) release();
+  if (kept_.size() + line_.size() < kOutputLineBytesMax) {
+    kept_.append(continues ? "\n" : "").append(line_);
+  } else if (kept_.empty()) {
+    kept_ = std::move(line_);
+  } else {
+    overlong_ = true;
+  }
+  if (overlong_ && !kept_.ends_with(kCut)) kept_.append(kCut);
   line_.clear();
   overlong_ = false;
+}
+
+void LineCutter::release() {
+  if (!kept_.empty()) on_line_(kept_);
+  kept_.clear();
+}
+
+void LineCutter::finish() {
+  end_line();
+  release();
 }
 
 OutputPipe::OutputPipe(Overflow overflow, std::function<void(std::string_view line)> on_line)
@@ -115,7 +134,8 @@ void OutputPipe::read_lines() {
     std::size_t budget = finishing ? kPipeBytes : kReadBytes;
     const bool more = read_some(budget);
     if (finishing) break;
-    if (!more) watched[0].fd = -1;  // all writers are gone; wait for finish()
+    if (budget > 0) cutter_.release();  // the pipe is empty; Postgres writes a message in one piece
+    if (!more) watched[0].fd = -1;      // all writers are gone; wait for finish()
   }
   cutter_.finish();
 }

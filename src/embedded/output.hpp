@@ -21,18 +21,22 @@ namespace todoke::embedded {
 inline constexpr std::size_t kOutputLineBytesMax = 4096;
 
 // Cuts a stream of bytes into lines of at most kOutputLineBytesMax bytes; the rest of a longer one is left
-// out.
+// out. Lines that begin with a tab belong to the one before, as Postgres writes a statement of several lines.
 class LineCutter {
  public:
   explicit LineCutter(std::function<void(std::string_view line)> on_line) : on_line_(std::move(on_line)) {}
   void feed(std::string_view bytes);
+  // Gives the line that is kept because it may go on: the writer has said all that it has to say for now.
+  void release();
   // A last line without its end.
   void finish();
 
  private:
+  void end_line();
   std::function<void(std::string_view)> on_line_;
-  std::string line_;
+  std::string line_;  // under way
   bool overlong_ = false;
+  std::string kept_;  // whole; the next one may continue it
 };
 
 class OutputPipe {

@@ -62,6 +62,27 @@ TEST(LineCutter, LinesMayArriveInPieces) {
   EXPECT_EQ(cut({"a", "b\nc", "\n\nlast"}), (std::vector<std::string>{"ab", "c", "last"}));
 }
 
+TEST(LineCutter, AStatementOfSeveralLinesIsOne) {
+  EXPECT_EQ(
+      cut({"ERROR:  no\nSTATEMENT:  SELECT 1\n\tFROM b\n", "\tWHERE c\nLOG:  next\n"}),
+      (std::vector<std::string>{"ERROR:  no", "STATEMENT:  SELECT 1\n\tFROM b\n\tWHERE c", "LOG:  next"}));
+  EXPECT_EQ(cut({"\talone\n"}), std::vector<std::string>{"\talone"});
+}
+
+TEST(LineCutter, AStatementIsCutAtTheLimitOfALine) {
+  const std::string part(kOutputLineBytesMax / 2, 'x');
+  EXPECT_EQ(cut({part + "\n\t" + part + "\n\tmore " + part + "\nnext\n"}),
+            (std::vector<std::string>{part + " …[cut]", "next"}));
+}
+
+TEST(LineCutter, ALineIsGivenWhenTheWriterPauses) {
+  std::vector<std::string> lines;
+  LineCutter cutter([&lines](std::string_view line) { lines.emplace_back(line); });
+  cutter.feed("one\ntw");
+  cutter.release();
+  EXPECT_EQ(lines, std::vector<std::string>{"one"});
+}
+
 TEST(LineCutter, AnOverlongLineIsCutAndTheNextOneIsWhole) {
   const std::string flood(kOutputLineBytesMax, 'x');
   const auto lines = cut({flood, flood, "\nnext\n"});
