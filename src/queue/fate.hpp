@@ -1,17 +1,15 @@
 // Where a job stands, from its claim until its worker lets go of it. A job has one fate at a time, and
 // Worker::become() alone changes it: a step that is not drawn here is a bug and throws.
 //
-//   claimed                a lane is free          handle() ended                           Port::settle()
-//   says
-//      |                                                                   next batch
-//      +------> waiting ---------------> working ---------------> ended ---------------> settling --->
-//      settled
-//                  |                        |                      ^ ^                     | ^ |
-//                  | stop, open breaker     | last try,            | |              locked | | +-----> lost
-//                  +------------------------|----------------------+ |                     v | pause
-//                                           | found nobody           |                   locked
-//                                           +-------> undecided -----+
-//                                                      the breaker has ruled
+//   claim ---> waiting ---------> working ---------> ended ---------> settling ---> settled
+//                 |  a lane is free  |  handle()     ^  ^  next batch   |  ^  |
+//                 |                  |  has ended    |  |               |  |  +----> lost
+//                 | stop, or the     |               |  |        locked |  | later
+//                 | breaker opens    |               |  |               v  |
+//                 +------------------|---------------+  |              locked
+//                                    |                  |
+//                                    +--> undecided ----+
+//                   last try, found nobody       the breaker has ruled
 //
 //   from anywhere: dropped. handle() threw, the server refuses what is to be written, or the worker died.
 //   The lease lapses, and the worker that takes the row over finds it in doubt.

@@ -38,7 +38,7 @@ std::chrono::milliseconds MaxAge::of(TimeInForce time_in_force) const {
 
 OrderHandler::OrderHandler(HandlerOptions options, BrokerAdapter& adapter, Halts& halts, const Clock& clock,
                            Tracer& tracer, OrderMetrics& metrics)
-    : options_(std::move(options)),
+    : options_(options),
       adapter_(adapter),
       halts_(halts),
       clock_(clock),
