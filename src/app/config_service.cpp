@@ -57,7 +57,6 @@ ConfigService::ConfigService(const Executor& executor, LiveConfig& live, pg::Poo
 }
 
 Task<void> ConfigService::start() {
-  warn_of_lifted_rates(live_.config());
   // Before the first look: what changes meanwhile is seen by the next one.
   subscription_ = listener_.subscribe("cn_admin_config", [this](const pg::Wake&) { wake_up(); });
   const auto deadline = Deadline::after(kLookMax);
@@ -67,7 +66,9 @@ Task<void> ConfigService::start() {
     log::info("configuration", "live keys were seeded from the file",
               {{"services", fmt::format("{}", fmt::join(seeded, ", "))}});
   }
+  const auto rates = live_.config().get(net::keys::kRates);
   live_.set_rows(seen_ = co_await read_service_configs(*lease, deadline));
+  if (rates == live_.config().get(net::keys::kRates)) warn_of_lifted_rates(live_.config());
 }
 
 Task<void> ConfigService::run() {
