@@ -1,4 +1,4 @@
-// A plain table of jobs as a queue: the example of docs/queue.md, to be copied. A table, six statements, and
+// A plain table of jobs as a queue: the example of docs/queue.md, to be copied. A table, five statements, and
 // a port that runs them.
 #pragma once
 
