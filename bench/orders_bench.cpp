@@ -18,9 +18,9 @@
 #include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
 
+#include "base/percent.hpp"
 #include "base/trace.hpp"
 #include "embedded_bench.hpp"
-#include "net/percent.hpp"
 #include "orders/worker/config.hpp"
 #include "orders/worker/dispatcher.hpp"
 #include "orders/worker/sql_port.hpp"
@@ -313,7 +313,7 @@ Task<void> measure(embedded::Postgres& server) {
       std::string make = fmt::format("CREATE DATABASE {}", database);
       co_await connection->execute_script(make, soon());
       const auto peer_url = fmt::format("postgresql://todoke@localhost/{}?host={}&port={}", database,
-                                        net::percent_encode(server.layout().sockets), embedded::kPort);
+                                        percent_encode(server.layout().sockets), embedded::kPort);
       double rate = 0;
       co_await run_blocking([&] { rate = run_peer(fmt::format("{} '{}' {}", program, peer_url, kSettled)); });
       rates[name].push_back(rate);

@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.hpp"
 #include "index/document_tags.hpp"
 #include "index/search_cursor.hpp"
 #include "index/text_query.hpp"
 #include "index/tokens.hpp"
 #include "index/ts_vector.hpp"
-#include "net/ws_utf8.hpp"
 
 namespace {
 
@@ -24,7 +24,7 @@ void require(bool condition) {
 
 void texts(std::string_view text) {
   const auto normal = normal_text(text);
-  if (todoke::net::is_utf8(text)) require(normal_text(normal) == normal);
+  if (todoke::is_utf8(text)) require(normal_text(normal) == normal);
   const auto tokens = tokens_of(normal);
   require(tokens.size() <= kTokensMax);
   std::size_t start = 0;
@@ -32,7 +32,7 @@ void texts(std::string_view text) {
     const auto& token = tokens[i];
     require(token.size > 0 && token.size <= kWordBytesMax && token.position == i + 1);
     require(token.offset >= start && token.offset + token.size <= normal.size());
-    require(todoke::net::is_utf8(text_of(token, normal)));
+    require(todoke::is_utf8(text_of(token, normal)));
     start = token.offset;
   }
   TsVectorBuilder vector;

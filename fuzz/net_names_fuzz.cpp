@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/percent.hpp"
 #include "base/trace.hpp"
-#include "net/percent.hpp"
 #include "net/proxies.hpp"
 #include "net/socket.hpp"
 #include "net/url.hpp"

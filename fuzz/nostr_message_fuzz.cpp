@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/json_read.hpp"
 #include "nostr/event_id.hpp"
 #include "nostr/event_parse.hpp"
-#include "nostr/json_read.hpp"
 #include "nostr/replies.hpp"
 #include "nostr/rules.hpp"
 #include "nostr/topics.hpp"
@@ -13,6 +13,7 @@
 
 namespace {
 
+using namespace todoke;
 using namespace todoke::nostr;
 
 void require(bool condition) {

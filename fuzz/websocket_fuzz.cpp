@@ -10,6 +10,7 @@
 
 namespace {
 
+using namespace todoke;
 using namespace todoke::net;
 
 constexpr std::size_t kMessageBytesMax = 64 * 1024;

@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "net/text.hpp"
+#include "base/text.hpp"
 #include "net/url.hpp"
 #include "net/ws_handshake.hpp"
 

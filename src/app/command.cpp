@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "app/keys.hpp"
-#include "net/ws_utf8.hpp"
-#include "orders/core/timestamp.hpp"
+#include "base/timestamp.hpp"
+#include "base/utf8.hpp"
 
 namespace todoke::app {
 namespace {
@@ -96,7 +96,7 @@ std::size_t parse_option(const Command& command, const Schema& schema, const std
 
 // The database takes UTF-8 only, and so do JSON and the log.
 void refuse_broken_text(std::string_view word) {
-  if (net::is_utf8(word)) return;
+  if (is_utf8(word)) return;
   std::string shown;
   for (const char c : word)
     shown += static_cast<signed char>(c) >= ' ' ? std::string(1, c)
@@ -191,8 +191,8 @@ Config load_config(const Arguments& arguments) {
 std::optional<SystemTime> time_option(const Arguments& arguments, std::string_view name) {
   const auto text = arguments.option(name);
   if (!text) return std::nullopt;
-  if (const auto time = orders::parse_timestamp(*text)) return time;
-  if (const auto midnight = orders::parse_timestamp(*text + "T00:00:00Z")) return midnight;
+  if (const auto time = parse_timestamp(*text)) return time;
+  if (const auto midnight = parse_timestamp(*text + "T00:00:00Z")) return midnight;
   std::int64_t seconds = 0;
   const auto* end = text->data() + text->size();
   const auto [rest, error] = std::from_chars(text->data(), end, seconds);

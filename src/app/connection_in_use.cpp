@@ -15,6 +15,7 @@
 #include "app/database_service.hpp"
 #include "app/keys.hpp"
 #include "base/attempt.hpp"
+#include "base/fd.hpp"
 #include "embedded/postgres.hpp"
 #include "pg/config.hpp"
 #include "pg/migrations.hpp"
@@ -32,12 +33,10 @@ bool is_listening(const embedded::Layout& layout) {
   const auto path = fmt::format("{}/.s.PGSQL.{}", layout.sockets, embedded::kPort);
   if (path.size() >= sizeof(address.sun_path)) return false;
   path.copy(static_cast<char*>(address.sun_path), path.size());
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   // EAGAIN: so many are waiting to be let in that nobody else may wait.
-  const bool is_there =
-      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 || errno == EAGAIN;
-  ::close(fd);
-  return is_there;
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
+         errno == EAGAIN;
 }
 
 Task<void> check_and_work(pg::Connection& connection, std::function<Task<void>(pg::Connection&)> work) {

@@ -7,6 +7,7 @@
 
 #include "app/connection_in_use.hpp"
 #include "app/consumers_sql.hpp"
+#include "base/percent.hpp"
 #include "embedded/config.hpp"
 #include "embedded/folder.hpp"
 #include "embedded/tcp.hpp"
@@ -16,20 +17,6 @@ namespace todoke::app {
 namespace {
 
 using Settings = ConnectionSettings;
-
-std::string percent_encoded(std::string_view text) {
-  std::string encoded;
-  for (const char c : text) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
-      encoded += c;
-    } else {
-      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return encoded;
-}
 
 // The first of the addresses, as a client names it.
 std::string reachable_host(const std::string& listen_addresses) {
@@ -102,12 +89,12 @@ std::string consumer_uri(const std::string& role, const std::string& password,
     authority = host.find(':') == std::string::npos ? host : "[" + host + "]";
     authority += ":" + setting("port");
   }
-  auto text = fmt::format("postgresql://{}:{}@{}/{}", percent_encoded(role), percent_encoded(password),
-                          authority, percent_encoded(setting("dbname")));
+  auto text = fmt::format("postgresql://{}:{}@{}/{}", percent_encode(role), percent_encode(password),
+                          authority, percent_encode(setting("dbname")));
   char separator = '?';
   for (const auto& [name, value] : settings) {
     if (name == "dbname" || (simple && (name == "host" || name == "port"))) continue;
-    text += fmt::format("{}{}={}", separator, name, percent_encoded(value));
+    text += fmt::format("{}{}={}", separator, name, percent_encode(value));
     separator = '&';
   }
   return text;

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/fd.hpp"
 
 namespace todoke::app {
 namespace {
@@ -128,10 +129,9 @@ InstanceFile::InstanceFile(const std::filesystem::path& data_dir,
   // The folder is ours alone to write, so nobody can put a link in the way of the draft.
   const auto draft = path_.string() + ".new";
   unlink(draft.c_str());
-  const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-  const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const Fd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  const bool written = fd && write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const int error = errno;
-  if (fd >= 0) close(fd);
   if (!written) throw UserError(draft + " can't be written: " + std::generic_category().message(error));
   std::filesystem::rename(draft, path_);
 }

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include <boost/asio/signal_set.hpp>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "app/command.hpp"
@@ -32,6 +31,7 @@
 #include "base/attempt.hpp"
 #include "base/live_config.hpp"
 #include "base/log.hpp"
+#include "base/timestamp.hpp"
 #include "embedded/postgres.hpp"
 #include "index/search_port.hpp"
 #include "net/config.hpp"
@@ -341,14 +341,12 @@ class Node {
 
   [[nodiscard]] std::map<std::string, std::string> notes() const {
     auto notes = settings_notes(config_);
-    notes.insert(
-        {{"version", kVersion},
-         {"roles", role_text()},
-         {"public", public_->address()},
-         {"internal", internal_->address()},
-         {"database", database_.embedded ? "embedded" : "configured"},
-         {"started_at",
-          fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(clock_.now())))}});
+    notes.insert({{"version", kVersion},
+                  {"roles", role_text()},
+                  {"public", public_->address()},
+                  {"internal", internal_->address()},
+                  {"database", database_.embedded ? "embedded" : "configured"},
+                  {"started_at", format_timestamp(clock_.now(), 0)}});
     return notes;
   }
 

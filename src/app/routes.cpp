@@ -56,7 +56,7 @@ void add_internal_routes(net::Router& router, const HealthBoard& board, const me
 }
 
 std::string health_summary(const std::string& body) {
-  const auto read = orders::read_json(body);
+  const auto read = read_json(body);
   const auto* status = read ? read->member("status") : nullptr;
   const auto* checks = read ? read->member("checks") : nullptr;
   if (status == nullptr || checks == nullptr) return "an answer that can't be read";

@@ -11,34 +11,50 @@ namespace {
 
 constexpr std::size_t kGetrandomMax = 256;  // up to this many bytes a call is never interrupted half way
 
-int digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
+constexpr std::uint8_t kNoDigit = 0xFF;
+
+constexpr std::array<std::uint8_t, 256> make_digits() {
+  std::array<std::uint8_t, 256> digits{};
+  digits.fill(kNoDigit);
+  for (std::uint8_t i = 0; i < 10; ++i) digits[static_cast<std::size_t>('0' + i)] = i;
+  for (std::uint8_t i = 0; i < 6; ++i) {
+    digits[static_cast<std::size_t>('a' + i)] = static_cast<std::uint8_t>(10 + i);
+  }
+  return digits;
 }
+
+constexpr auto kHexDigits = make_digits();
 
 }  // namespace
 
-std::string to_hex(std::span<const std::uint8_t> bytes) {
+void append_hex(std::string& out, std::span<const std::uint8_t> bytes) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  hex.reserve(bytes.size() * 2);
-  for (auto byte : bytes) {
-    hex.push_back(kDigits[byte >> 4]);
-    hex.push_back(kDigits[byte & 15]);
+  const auto at = out.size();
+  out.resize(at + bytes.size() * 2);
+  char* to = out.data() + at;
+  for (const auto byte : bytes) {
+    *to++ = kDigits[byte >> 4];
+    *to++ = kDigits[byte & 15];
   }
+}
+
+std::string to_hex(std::span<const std::uint8_t> bytes) {
+  std::string hex;
+  append_hex(hex, bytes);
   return hex;
 }
 
 bool from_hex(std::string_view hex, std::span<std::uint8_t> out) {
   if (hex.size() != out.size() * 2) return false;
+  // A digit is below 16, "no digit" is not: one test at the end instead of one for each character.
+  unsigned seen = 0;
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const int high = digit(hex[2 * i]);
-    const int low = digit(hex[2 * i + 1]);
-    if (high < 0 || low < 0) return false;
-    out[i] = static_cast<std::uint8_t>(high * 16 + low);
+    const unsigned high = kHexDigits[static_cast<unsigned char>(hex[2 * i])];
+    const unsigned low = kHexDigits[static_cast<unsigned char>(hex[2 * i + 1])];
+    seen |= high | low;
+    out[i] = static_cast<std::uint8_t>((high << 4) | (low & 15));
   }
-  return true;
+  return seen < 16;
 }
 
 void random_bytes(std::span<std::uint8_t> out) {

@@ -2,7 +2,9 @@
 // SystemClock.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 
 #include "base/async.hpp"
 
@@ -18,6 +20,12 @@ class Clock {
 // The second that a moment is in: events have no finer time.
 inline std::chrono::sys_seconds seconds_of(SystemTime time) {
   return std::chrono::time_point_cast<std::chrono::seconds>(time);
+}
+
+// 0 where the clock went back between.
+inline std::int64_t millis_between(SystemTime from, SystemTime to) {
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
+  return std::max<std::int64_t>(0, passed.count());
 }
 
 // As statements take it.

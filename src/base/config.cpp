@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
+
 namespace todoke {
 namespace {
 
@@ -24,12 +26,6 @@ constexpr Unit kDurationUnits[] = {
     {"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1},
 };
 constexpr Unit kSizeUnits[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}};
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t number = 0;

@@ -1,5 +1,5 @@
-// Writes JSON text: logs, error bodies, health, OTLP. Appends to one string, no tree. Reading JSON is another
-// matter. The caller gives the structure in order; commas and escapes are done here.
+// Writes JSON text: logs, error bodies, health, OTLP. Appends to one string, no tree. The caller gives the
+// structure in order; commas and escapes are done here.
 #pragma once
 
 #include <concepts>
@@ -7,11 +7,9 @@
 #include <string>
 #include <string_view>
 
-namespace todoke {
+#include "base/json_escape.hpp"
 
-// Appends `text` as a JSON string with quotes. Bytes that are no valid UTF-8 become U+FFFD, so the result is
-// always JSON.
-void append_json_string(std::string& out, std::string_view text);
+namespace todoke {
 
 class JsonWriter {
  public:

@@ -12,10 +12,10 @@
 #include <unistd.h>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "base/json_writer.hpp"
+#include "base/timestamp.hpp"
 
 namespace todoke::log {
 namespace {
@@ -38,12 +38,6 @@ std::string_view name_of(Level level) {
   return "error";
 }
 
-std::string timestamp(std::chrono::system_clock::time_point now) {
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(millis / 1000)),
-                     millis % 1000);
-}
-
 // `cut` keeps the line valid JSON: the longest field is cut, not the line.
 std::string_view cut(std::string_view text) {
   if (text.size() <= kLineBytesMax) return text;
@@ -59,7 +53,7 @@ std::string as_json(Level level, std::string_view component, std::string_view me
                     std::size_t text_max) {
   JsonWriter json;
   json.begin_object();
-  json.member("ts", timestamp(std::chrono::system_clock::now()));
+  json.member("ts", format_timestamp(std::chrono::system_clock::now(), 3));
   json.member("level", name_of(level));
   json.member("component", component);
   json.member("msg", cut_marked(message, text_max));
@@ -97,8 +91,8 @@ void append_human_value(std::string& line, const Field& field) {
 }
 
 std::string as_text(Level level, std::string_view component, std::string_view message, Fields fields) {
-  auto line = fmt::format("{} {:<7} {}: {}", timestamp(std::chrono::system_clock::now()), name_of(level),
-                          component, message);
+  auto line = fmt::format("{} {:<7} {}: {}", format_timestamp(std::chrono::system_clock::now(), 3),
+                          name_of(level), component, message);
   for (const auto& field : fields) {
     line += fmt::format(" {}=", field.name);
     append_human_value(line, field);

@@ -1,13 +1,17 @@
-// Hex, JSON text, backoff and errors: the small pieces.
+// Hex, hashes, files, JSON text, backoff and errors: the small pieces.
 #include <array>
 #include <chrono>
+#include <unistd.h>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "base/backoff.hpp"
 #include "base/bytes.hpp"
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "base/json_writer.hpp"
+#include "base/sha256.hpp"
 
 namespace todoke {
 namespace {
@@ -20,6 +24,34 @@ TEST(Hex, GoesBothWaysInLowerCaseOnly) {
   EXPECT_FALSE(from_hex("00ff7", bytes));
   EXPECT_FALSE(from_hex("00ff7a00", bytes));
   EXPECT_FALSE(from_hex("00ff7g", bytes));
+}
+
+TEST(Hex, IsAppended) {
+  std::string text = "x";
+  append_hex(text, std::array<std::uint8_t, 2>{0x0A, 0xFF});
+  EXPECT_EQ(text, "x0aff");
+}
+
+TEST(Sha256, HashesThePiecesAsOneText) {
+  EXPECT_EQ(to_hex(sha256({"abc"})), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256({"a", "", "bc"}), sha256({"abc"}));
+}
+
+TEST(Fd, ClosesWhatItOwnsOnce) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(pipe(ends), 0);
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  Fd moved(std::move(writer));
+  EXPECT_FALSE(writer);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(moved.get(), ends[1]);
+  moved.reset();
+  char byte = 0;
+  EXPECT_EQ(read(reader.get(), &byte, 1), 0) << "the other end is closed";
+  EXPECT_FALSE(moved);
+  const int raw = reader.release();
+  EXPECT_FALSE(reader);
+  EXPECT_EQ(close(raw), 0);
 }
 
 TEST(Random, GivesOtherBytesEachTime) {

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/async.hpp"
-#include "embedded/fd.hpp"
+#include "base/fd.hpp"
 
 namespace todoke::embedded {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/fd.hpp"
 #include "embedded/child.hpp"
-#include "embedded/fd.hpp"
 #include "embedded/user.hpp"
 
 namespace todoke::embedded {

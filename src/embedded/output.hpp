@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/fd.hpp"
 #include "base/log.hpp"
-#include "embedded/fd.hpp"
 
 namespace todoke::embedded {
 

@@ -14,7 +14,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include "embedded/fd.hpp"
+#include "base/fd.hpp"
 
 namespace todoke::embedded {
 namespace {

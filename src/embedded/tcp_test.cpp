@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "embedded/fd.hpp"
+#include "base/fd.hpp"
 
 namespace todoke::embedded {
 namespace {

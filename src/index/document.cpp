@@ -3,8 +3,8 @@
 #include <unicode/uchar.h>
 #include <utility>
 
+#include "base/utf8.hpp"
 #include "index/document_tags.hpp"
-#include "index/utf8.hpp"
 
 namespace todoke::index {
 namespace {

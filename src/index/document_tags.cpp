@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include "nostr/sha256.hpp"
+#include "base/sha256.hpp"
 
 namespace todoke::index {
 namespace {
@@ -26,7 +26,7 @@ void take(DocumentTags& tags, std::string_view name, std::string_view value) {
 }  // namespace
 
 std::int64_t tag_number(char letter, std::string_view value) {
-  const auto hash = nostr::sha256({{&letter, 1}, value});
+  const auto hash = sha256({{&letter, 1}, value});
   std::uint64_t number = 0;
   for (std::size_t i = 0; i < sizeof(number); ++i) number = number << 8U | hash[i];
   return static_cast<std::int64_t>(number);

@@ -8,7 +8,7 @@
 #include <unicode/uchar.h>
 #include <unicode/uscript.h>
 
-#include "index/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace todoke::index {
 namespace {

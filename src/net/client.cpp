@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include "base/attempt.hpp"
+#include "base/text.hpp"
 #include "net/client_pool.hpp"
 #include "net/connector.hpp"
 #include "net/http_codec.hpp"
 #include "net/response_writer.hpp"
-#include "net/text.hpp"
 #include "net/transport_plain.hpp"
 #include "net/transport_tls.hpp"
 #include "net/watchdog.hpp"

@@ -9,7 +9,7 @@
 #include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "net/text.hpp"
+#include "base/text.hpp"
 
 namespace todoke::net {
 namespace {

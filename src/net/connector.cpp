@@ -43,7 +43,7 @@ Task<ConnectedSocket> connect_tcp(HostPort where, Deadline deadline) {
   for (std::size_t i = 0; i < addresses.size() && !deadline.passed(); ++i) {
     Socket socket(executor, protocol_of(addresses[i].family()));
     why = co_await try_address(socket, addresses[i], deadline.left() / (addresses.size() - i));
-    if (why.empty()) co_return ConnectedSocket{UniqueFd(socket.release()), addresses[i].ip()};
+    if (why.empty()) co_return ConnectedSocket{Fd(socket.release()), addresses[i].ip()};
   }
   throw NetError(fmt::format("can't connect to {}: {}", format_host_port(where.host, where.port),
                              why.empty() ? "timed out" : why));

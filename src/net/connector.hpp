@@ -7,7 +7,7 @@
 namespace todoke::net {
 
 struct ConnectedSocket {
-  UniqueFd socket;
+  Fd socket;
   std::string peer_ip;
 };
 

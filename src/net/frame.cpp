@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "base/bytes.hpp"
+#include "base/utf8.hpp"
 #include "net/deflate.hpp"
 
 namespace todoke::net {
@@ -83,11 +84,7 @@ std::string control_frame(WsControl opcode, std::string_view payload, Masking ma
 
 std::string close_frame(std::uint16_t code, std::string_view reason, Masking masking) {
   if (code == 0) return control_frame(WsControl::close, {}, masking);
-  if (reason.size() > kCloseReasonBytesMax) {
-    std::size_t end = kCloseReasonBytesMax;
-    while (end > 0 && (static_cast<std::uint8_t>(reason[end]) & 0xC0) == 0x80) --end;
-    reason = reason.substr(0, end);
-  }
+  reason = cut_between_characters(reason, kCloseReasonBytesMax);
   std::string payload;
   payload.push_back(static_cast<char>(code >> 8));
   payload.push_back(static_cast<char>(code & 0xFF));

@@ -7,7 +7,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <fmt/format.h>
 
-#include "net/text.hpp"
+#include "base/text.hpp"
 
 namespace todoke::net {
 

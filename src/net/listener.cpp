@@ -14,12 +14,12 @@ namespace {
 
 using Acceptor = asio::ip::tcp::acceptor;
 
-UniqueFd bind_and_listen(const SocketAddress& where) {
+Fd bind_and_listen(const SocketAddress& where) {
   const auto failed = [&](std::string_view step) {
     const int code = errno;
     return UserError(fmt::format("can't listen on {}: {}: {}", where.text(), step, std::strerror(code)));
   };
-  UniqueFd fd(::socket(where.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Fd fd(::socket(where.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) throw failed("socket");
   const int on = 1;
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0) throw failed("SO_REUSEADDR");
@@ -60,7 +60,7 @@ AcceptError classify(int error) {
 }  // namespace
 
 struct Listener::State {
-  State(const Executor& executor, UniqueFd fd, int family) : acceptor(executor) {
+  State(const Executor& executor, Fd fd, int family) : acceptor(executor) {
     acceptor.assign(protocol_of(family), fd.get());
     static_cast<void>(fd.release());
   }
@@ -85,8 +85,8 @@ Task<Listener::Batch> Listener::accept_some() {
   while (state_->acceptor.is_open() && batch.sockets.size() < kAcceptBatchMax) {
     sockaddr_storage peer{};
     socklen_t length = sizeof(peer);
-    UniqueFd fd(::accept4(state_->acceptor.native_handle(), reinterpret_cast<sockaddr*>(&peer), &length,
-                          SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Fd fd(::accept4(state_->acceptor.native_handle(), reinterpret_cast<sockaddr*>(&peer), &length,
+                    SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) {
       batch.sockets.push_back(
           {std::move(fd), SocketAddress(reinterpret_cast<sockaddr*>(&peer), length).ip()});

@@ -11,7 +11,7 @@
 namespace todoke::net {
 
 struct AcceptedSocket {
-  UniqueFd socket;
+  Fd socket;
   std::string peer_ip;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/json_writer.hpp"
-#include "net/text.hpp"
+#include "base/text.hpp"
 
 namespace todoke::net {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "net/text.hpp"
+#include "base/text.hpp"
 
 namespace todoke::net {
 namespace {

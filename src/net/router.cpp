@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/json_writer.hpp"
-#include "net/percent.hpp"
-#include "net/text.hpp"
+#include "base/percent.hpp"
+#include "base/text.hpp"
 
 namespace todoke::net {
 namespace {

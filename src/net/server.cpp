@@ -52,8 +52,8 @@ void leave(std::shared_ptr<Census> census, std::atomic<std::size_t> Census::* co
   });
 }
 
-Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerContext> context,
-                            UniqueFd socket, std::string peer_ip, TlsContextPtr tls) {
+Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerContext> context, Fd socket,
+                            std::string peer_ip, TlsContextPtr tls) {
   std::shared_ptr<TlsTransport> secure;
   std::shared_ptr<Transport> transport;
   if (tls) {
@@ -71,7 +71,7 @@ Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerCo
 
 // Says 503 and waits a moment for the client to hang up: closing at once would make its kernel drop the
 // answer.
-Task<void> turn_away(Executor executor, UniqueFd socket, std::string peer_ip) {
+Task<void> turn_away(Executor executor, Fd socket, std::string peer_ip) {
   auto transport = make_plain_transport(executor, std::move(socket), std::move(peer_ip));
   Watchdog watchdog(executor, [transport] { transport->close(); });
   watchdog.arm(kRefusalTimeout);

@@ -15,18 +15,6 @@
 
 namespace todoke::net {
 
-UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-void UniqueFd::reset() noexcept {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
 Expected<HostPort> parse_host_port(std::string_view text) {
   const auto refused = [&] { return refuse(fmt::format("'{}' is not host:port", text)); };
   const auto colon = text.rfind(':');

@@ -18,7 +18,7 @@ inline asio::ip::tcp protocol_of(int family) {
 }
 
 // Takes over a connected socket: non-blocking, small writes go out at once.
-inline Socket adopt_socket(const Executor& executor, UniqueFd fd) {
+inline Socket adopt_socket(const Executor& executor, Fd fd) {
   const int on = 1;
   // Fails only for sockets that are no TCP sockets, which tests use.
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -22,7 +22,7 @@ using boost::system::error_code;
 
 class PlainTransport final : public SocketTransport {
  public:
-  PlainTransport(const Executor& executor, UniqueFd socket, std::string peer_ip)
+  PlainTransport(const Executor& executor, Fd socket, std::string peer_ip)
       : socket_(adopt_socket(executor, std::move(socket))), peer_ip_(std::move(peer_ip)) {}
 
   Task<std::size_t> read_some(std::span<char> into) override {
@@ -107,7 +107,7 @@ class PlainTransport final : public SocketTransport {
 
 }  // namespace
 
-std::shared_ptr<SocketTransport> make_plain_transport(const Executor& executor, UniqueFd socket,
+std::shared_ptr<SocketTransport> make_plain_transport(const Executor& executor, Fd socket,
                                                       std::string peer_ip) {
   return std::make_shared<PlainTransport>(executor, std::move(socket), std::move(peer_ip));
 }

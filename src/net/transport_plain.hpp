@@ -8,7 +8,7 @@
 namespace todoke::net {
 
 // `socket` must be connected. It is made non-blocking and gets TCP_NODELAY.
-std::shared_ptr<SocketTransport> make_plain_transport(const Executor& executor, UniqueFd socket,
+std::shared_ptr<SocketTransport> make_plain_transport(const Executor& executor, Fd socket,
                                                       std::string peer_ip);
 
 }  // namespace todoke::net

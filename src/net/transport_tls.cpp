@@ -73,7 +73,7 @@ Expected<PrivateKey> read_private_key(const std::string& path) {
 
 class TlsStream final : public TlsTransport {
  public:
-  TlsStream(const Executor& executor, UniqueFd socket, std::string peer_ip, TlsContextPtr context,
+  TlsStream(const Executor& executor, Fd socket, std::string peer_ip, TlsContextPtr context,
             ssl::stream_base::handshake_type side)
       : context_(std::move(context)),
         stream_(adopt_socket(executor, std::move(socket)), context_->context),
@@ -221,13 +221,13 @@ Expected<TlsContextPtr> make_client_tls(const std::string& ca_path, bool verify_
   return tls;
 }
 
-std::shared_ptr<TlsTransport> make_tls_server_transport(const Executor& executor, UniqueFd socket,
+std::shared_ptr<TlsTransport> make_tls_server_transport(const Executor& executor, Fd socket,
                                                         std::string peer_ip, TlsContextPtr context) {
   return std::make_shared<TlsStream>(executor, std::move(socket), std::move(peer_ip), std::move(context),
                                      ssl::stream_base::server);
 }
 
-std::shared_ptr<TlsTransport> make_tls_client_transport(const Executor& executor, UniqueFd socket,
+std::shared_ptr<TlsTransport> make_tls_client_transport(const Executor& executor, Fd socket,
                                                         std::string peer_ip, TlsContextPtr context,
                                                         const std::string& host) {
   auto stream = std::make_shared<TlsStream>(executor, std::move(socket), std::move(peer_ip),

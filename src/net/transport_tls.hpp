@@ -30,10 +30,10 @@ class TlsTransport : public SocketTransport {
   virtual Task<void> handshake() = 0;
 };
 
-std::shared_ptr<TlsTransport> make_tls_server_transport(const Executor& executor, UniqueFd socket,
+std::shared_ptr<TlsTransport> make_tls_server_transport(const Executor& executor, Fd socket,
                                                         std::string peer_ip, TlsContextPtr context);
 // `host`: the name or address that the certificate must be for; a name is sent as SNI.
-std::shared_ptr<TlsTransport> make_tls_client_transport(const Executor& executor, UniqueFd socket,
+std::shared_ptr<TlsTransport> make_tls_client_transport(const Executor& executor, Fd socket,
                                                         std::string peer_ip, TlsContextPtr context,
                                                         const std::string& host);
 

@@ -1,14 +1,18 @@
 #include "net/url.hpp"
 
-#include <algorithm>
+#include <charconv>
 
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "net/socket.hpp"
-#include "net/text.hpp"
 
 namespace todoke::net {
 namespace {
+
+namespace urls = boost::urls;
 
 constexpr std::uint16_t kHttpPort = 80;
 constexpr std::uint16_t kHttpsPort = 443;
@@ -17,12 +21,13 @@ std::uint16_t port_of(bool secure) {
   return secure ? kHttpsPort : kHttpPort;
 }
 
-bool starts_with_ignoring_case(std::string_view text, std::string_view start) {
-  return text.size() >= start.size() && same_ignoring_case(text.substr(0, start.size()), start);
-}
-
-bool printable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7F; });
+// 0: there is none that can be.
+std::uint16_t port_in(const urls::url_view& url, bool secure) {
+  if (!url.has_port()) return port_of(secure);
+  const auto digits = url.port();
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  return error == std::errc() ? port : 0;
 }
 
 }  // namespace
@@ -39,34 +44,26 @@ std::string Url::text() const {
 
 Expected<Url> parse_url(std::string_view text) {
   if (text.size() > kUrlBytesMax) return refuse("the URL is longer than 8 KiB");
-  if (!printable(text)) return refuse("a URL contains only printable ASCII characters");
-  Url url;
-  if (starts_with_ignoring_case(text, "https://")) {
-    url.secure = true;
-    text.remove_prefix(8);
-  } else if (starts_with_ignoring_case(text, "http://")) {
-    text.remove_prefix(7);
-  } else {
+  const auto parsed = urls::parse_uri({text.data(), text.size()});
+  if (!parsed) return refuse("it is no URL (RFC 3986), such as https://host/path");
+  const auto scheme = parsed->scheme_id();
+  if (scheme != urls::scheme::http && scheme != urls::scheme::https)
     return refuse("a URL starts with http:// or https://");
+  if (parsed->has_userinfo()) return refuse("a user or password in a URL is not supported");
+  Url url;
+  url.secure = scheme == urls::scheme::https;
+  url.host = std::string(parsed->encoded_host_address());
+  url.port = port_in(*parsed, url.secure);
+  // An escape in a host would come out as anything, line ends too.
+  const bool escaped = url.host.find('%') != std::string::npos;
+  if (url.host.empty() || escaped || url.port == 0) {
+    const auto authority = parsed->encoded_host_and_port();
+    return refuse(fmt::format("'{}' is not a host with an optional port",
+                              std::string_view(authority.data(), authority.size())));
   }
-  text = text.substr(0, text.find('#'));
-  const auto end = std::min(text.find_first_of("/?"), text.size());
-  const auto authority = text.substr(0, end);
-  const auto rest = text.substr(end);
-  if (authority.find('@') != std::string_view::npos)
-    return refuse("a user or password in a URL is not supported");
-
-  const auto colon = authority.rfind(':');
-  const bool has_port =
-      colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
-  const auto parsed = parse_host_port(has_port ? std::string(authority)
-                                               : fmt::format("{}:{}", authority, port_of(url.secure)));
-  if (!parsed || parsed->port == 0)
-    return refuse(fmt::format("'{}' is not a host with an optional port", authority));
-  url.host = parsed->host;
-  std::transform(url.host.begin(), url.host.end(), url.host.begin(), lower);
-  url.port = parsed->port;
-  url.target = rest.starts_with('/') ? std::string(rest) : "/" + std::string(rest);
+  for (auto& c : url.host) c = lower(c);
+  const auto target = parsed->encoded_target();
+  url.target = target.starts_with('/') ? std::string(target) : "/" + std::string(target);
   return url;
 }
 

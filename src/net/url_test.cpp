@@ -31,10 +31,10 @@ TEST(Url, Ipv6AddressesComeInBrackets) {
 }
 
 TEST(Url, WhatIsNoHttpUrlIsRefused) {
-  for (const auto* bad :
-       {"", "ftp://host/", "host/path", "http://", "http:///x", "http://user:pw@host/", "http://host:0/",
-        "http://host:99999/", "http://host:x/", "http://ho st/", "http://host/a\r\nX: y", "http://[::1/",
-        "http://::1/", "http://[nonsense]/", "http://host/\xff"}) {
+  for (const auto* bad : {"", "ftp://host/", "host/path", "http://", "http:///x", "http://user:pw@host/",
+                          "http://host:0/", "http://host:99999/", "http://host:x/", "http://ho st/",
+                          "http://host/a\r\nX: y", "http://[::1/", "http://::1/", "http://[nonsense]/",
+                          "http://h%0d%0aX/", "http://host:/", "http://host/%zz", "http://host/\xff"}) {
     EXPECT_FALSE(parse_url(bad)) << bad;
   }
 }

@@ -6,8 +6,8 @@
 #include <openssl/evp.h>
 
 #include "base/bytes.hpp"
+#include "base/text.hpp"
 #include "net/deflate.hpp"
-#include "net/text.hpp"
 #include "net/websocket.hpp"
 #include "net/ws_handshake.hpp"
 

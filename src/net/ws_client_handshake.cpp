@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "net/deflate.hpp"
-#include "net/text.hpp"
 #include "net/ws_handshake.hpp"
 
 namespace todoke::net {

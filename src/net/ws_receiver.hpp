@@ -17,9 +17,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.hpp"
 #include "net/frame.hpp"
 #include "net/websocket.hpp"
-#include "net/ws_utf8.hpp"
 
 struct wslay_frame_context;
 struct wslay_frame_iocb;

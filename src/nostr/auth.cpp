@@ -4,20 +4,12 @@
 #include <array>
 
 #include "base/bytes.hpp"
+#include "base/text.hpp"
 
 namespace todoke::nostr {
 namespace {
 
 constexpr std::size_t kChallengeBytes = 16;
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-bool equal_in_any_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower(x) == lower(y); });
-}
 
 // `host`, `host:port` or `[v6]:port` without the port; "" for anything else, a user name included.
 std::string_view host_of(std::string_view authority) {
@@ -38,7 +30,7 @@ std::string_view host_of_url(std::string_view url) {
   if (colon == std::string_view::npos) return {};
   const auto scheme = url.substr(0, colon);
   if (std::none_of(kSchemes.begin(), kSchemes.end(),
-                   [&](std::string_view known) { return equal_in_any_case(scheme, known); })) {
+                   [&](std::string_view known) { return same_ignoring_case(scheme, known); })) {
     return {};
   }
   const auto rest = url.substr(colon + kSchemeEnd.size());
@@ -49,7 +41,7 @@ bool names(std::string_view url, const AuthTarget& relay) {
   const auto host = host_of_url(url);
   return !host.empty() && std::any_of(relay.hosts.begin(), relay.hosts.end(), [&](std::string_view own) {
     const bool is_url = own.find(kSchemeEnd) != std::string_view::npos;
-    return equal_in_any_case(is_url ? host_of_url(own) : host_of(own), host);
+    return same_ignoring_case(is_url ? host_of_url(own) : host_of(own), host);
   });
 }
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "nostr/canonical.hpp"
+#include "base/json_escape.hpp"
 #include "nostr/event_parts.hpp"
 
 namespace todoke::nostr {
@@ -81,7 +81,7 @@ Event assemble(const EventParts& parts) {
 
   const auto put = [&out](std::string_view text) {
     const auto at = out.size() + 1;
-    const bool verbatim = append_canonical_string(out, text);
+    const bool verbatim = append_valid_json_string(out, text);
     return Event::Slice{verbatim ? narrow(at) : kBehindJson, narrow(text.size())};
   };
 
@@ -180,7 +180,7 @@ void append_event_json(std::string& out, const EventId& id, const Pubkey& pubkey
   out += R"(,"tags":)";
   out += tags_json;
   out += R"(,"content":)";
-  append_canonical_string(out, content);
+  append_valid_json_string(out, content);
   append_member(out, R"(,"sig":")", sig);
   out += "\"}";
 }

@@ -2,9 +2,9 @@
 
 #include <bit>
 
-#include "nostr/canonical.hpp"
+#include "base/json_escape.hpp"
+#include "base/sha256.hpp"
 #include "nostr/event_parts.hpp"
-#include "nostr/sha256.hpp"
 
 namespace todoke::nostr {
 
@@ -29,12 +29,12 @@ void append_id_text(std::string& out, const EventParts& parts) {
     out.push_back('[');
     for (std::uint32_t i = 0; i < size; ++i) {
       if (i > 0) out.push_back(',');
-      append_canonical_string(out, *text++);
+      append_valid_json_string(out, *text++);
     }
     out.push_back(']');
   }
   out += "],";
-  append_canonical_string(out, parts.content);
+  append_valid_json_string(out, parts.content);
   out.push_back(']');
 }
 

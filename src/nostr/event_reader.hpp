@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "base/json_read.hpp"
 #include "nostr/event_parse.hpp"
 #include "nostr/event_parts.hpp"
-#include "nostr/json_read.hpp"
 
 namespace todoke::nostr {
 

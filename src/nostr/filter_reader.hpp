@@ -1,8 +1,8 @@
 // Inside this room: reads a filter out of a larger document.
 #pragma once
 
+#include "base/json_read.hpp"
 #include "nostr/filter.hpp"
-#include "nostr/json_read.hpp"
 
 namespace todoke::nostr {
 

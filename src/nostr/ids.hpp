@@ -11,17 +11,12 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
-namespace todoke::nostr {
+#include "base/bytes.hpp"
 
-// Lower-case hex into bytes; false when `hex` is anything else. By table: 2.5 times as fast as comparing
-// digit by digit (base/bytes.hpp), and every event has 256 digits.
-bool decode_hex(std::string_view hex, std::span<std::uint8_t> out);
-// Appends two digits for each byte.
-void append_hex(std::string& out, std::span<const std::uint8_t> bytes);
+namespace todoke::nostr {
 
 template <class Tag, std::size_t Size>
 class FixedBytes {
@@ -34,16 +29,12 @@ class FixedBytes {
 
   static std::optional<FixedBytes> from_hex(std::string_view hex) {
     Bytes bytes{};
-    if (!decode_hex(hex, bytes)) return std::nullopt;
+    if (!todoke::from_hex(hex, bytes)) return std::nullopt;
     return FixedBytes(bytes);
   }
 
   [[nodiscard]] const Bytes& bytes() const { return bytes_; }
-  [[nodiscard]] std::string hex() const {
-    std::string out;
-    append_hex(out, bytes_);
-    return out;
-  }
+  [[nodiscard]] std::string hex() const { return to_hex(bytes_); }
 
   friend bool operator==(const FixedBytes& a, const FixedBytes& b) {
     return std::memcmp(a.bytes_.data(), b.bytes_.data(), Size) == 0;

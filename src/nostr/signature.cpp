@@ -67,7 +67,7 @@ std::optional<SecretKey> SecretKey::from_bytes(const Bytes& bytes) {
 
 std::optional<SecretKey> SecretKey::from_hex(std::string_view hex) {
   Bytes bytes{};
-  if (!decode_hex(hex, bytes)) return std::nullopt;
+  if (!todoke::from_hex(hex, bytes)) return std::nullopt;
   auto key = from_bytes(bytes);
   OPENSSL_cleanse(bytes.data(), bytes.size());
   return key;

@@ -115,7 +115,7 @@ TEST(SignatureTest, SignsTheVectorsOfBip340) {
     ASSERT_TRUE(key) << vector.what;
     EXPECT_EQ(key->pubkey().hex(), vector.pubkey) << vector.what;
     std::array<std::uint8_t, 32> aux{};
-    ASSERT_TRUE(decode_hex(vector.aux, aux));
+    ASSERT_TRUE(from_hex(vector.aux, aux));
     EXPECT_EQ(key->sign(*EventId::from_hex(vector.message), aux).hex(), vector.signature) << vector.what;
   }
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "nostr/sha256.hpp"
+#include "base/sha256.hpp"
 
 namespace todoke::nostr {
 namespace {

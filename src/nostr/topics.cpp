@@ -21,7 +21,7 @@ constexpr std::size_t kHashHexSize = 64;
 
 bool is_hash_hex(std::string_view text) {
   Hash32 bytes;
-  return text.size() == kHashHexSize && decode_hex(text, bytes);
+  return text.size() == kHashHexSize && from_hex(text, bytes);
 }
 
 void trim(icu::UnicodeString& text) {
@@ -116,7 +116,7 @@ Expected<TopicId> topic_id_of_name(std::string_view network_id, std::string_view
 Hash32 gossip_topic_id(const TopicId& topic) {
   const std::string_view text = topic.text();
   Hash32 bytes;
-  if (text.starts_with(kNamespace) && decode_hex(text.substr(kNamespace.size()), bytes)) return bytes;
+  if (text.starts_with(kNamespace) && from_hex(text.substr(kNamespace.size()), bytes)) return bytes;
   return blake3(as_bytes(text));
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "nostr/canonical.hpp"
+#include "base/json_escape.hpp"
+#include "base/utf8.hpp"
 #include "nostr/event_reader.hpp"
 #include "nostr/filter_reader.hpp"
 #include "nostr/replies.hpp"
@@ -15,11 +16,6 @@ using Parsed = tl::expected<ClientMessage, MessageRefusal>;
 
 Parsed refused(Answer answer, Reason reason, std::string subject = {}) {
   return tl::unexpected(MessageRefusal{answer, reason, std::move(subject), Verb::unknown});
-}
-
-std::size_t count_characters(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 // Steps through the elements of the message's array.
@@ -194,7 +190,7 @@ std::string rescue_id_of_message(std::string_view text) {
 }  // namespace
 
 SubId::SubId(std::string_view text) : text_(text) {
-  append_canonical_string(json_, text);
+  append_valid_json_string(json_, text);
 }
 
 std::optional<SubId> SubId::from(std::string_view text) {

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/sha256.hpp"
 #include "pg/error.hpp"
 #include "pg/migrations_sql.hpp"
 #include "pg/transaction.hpp"
@@ -134,13 +134,7 @@ Task<MigrationReport> migrate_locked(Connection& connection, std::span<const Mig
 }  // namespace
 
 std::string checksum(const Migration& migration) {
-  std::array<std::uint8_t, 32> digest{};
-  unsigned length = 0;
-  if (EVP_Digest(migration.sql.data(), migration.sql.size(), digest.data(), &length, EVP_sha256(), nullptr) !=
-      1) {
-    throw std::runtime_error("SHA-256 is not available");
-  }
-  return to_hex(digest);
+  return to_hex(sha256({migration.sql}));
 }
 
 Task<MigrationReport> migrate(Connection& connection, std::span<const Migration> migrations,

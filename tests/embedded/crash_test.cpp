@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "embedded/cluster.hpp"
-#include "embedded/fd.hpp"
 #include "embedded/leftovers.hpp"
 #include "node.hpp"
 

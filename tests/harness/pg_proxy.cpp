@@ -34,8 +34,8 @@ sockaddr_un address_of(const std::string& folder) {
   return address;
 }
 
-net::UniqueFd new_socket() {
-  return net::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Fd new_socket() {
+  return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
 const sockaddr* generic(const sockaddr_un& address) {
@@ -55,8 +55,8 @@ bool send_all(int fd, std::string_view bytes) {
 
 struct PgProxy::State {
   struct Link {
-    net::UniqueFd client;
-    net::UniqueFd server;
+    Fd client;
+    Fd server;
     bool held = false;
     std::atomic<bool> cut = false;
     bool ended = false;
@@ -87,7 +87,7 @@ struct PgProxy::State {
     while (!stopping) {
       pollfd waiting{listener.get(), POLLIN, 0};
       if (::poll(&waiting, 1, kTickMs) <= 0) continue;
-      net::UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      Fd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
       auto server = new_socket();
       const auto address = address_of(server_folder);
       if (!reachable || ::connect(server.get(), generic(address), sizeof address) != 0) continue;
@@ -107,8 +107,8 @@ struct PgProxy::State {
       if (both[0].revents != 0 && !to_server(link)) break;
       if (both[1].revents != 0 && !to_client(link)) break;
     }
-    link.client = net::UniqueFd();
-    link.server = net::UniqueFd();
+    link.client = Fd();
+    link.server = Fd();
     const std::lock_guard lock(mutex);
     link.ended = true;
     changed.notify_all();
@@ -139,7 +139,7 @@ struct PgProxy::State {
 
   const std::string server_folder;
   std::string folder;
-  net::UniqueFd listener = new_socket();
+  Fd listener = new_socket();
   std::atomic<bool> stopping = false;
   std::atomic<bool> reachable = true;
   std::mutex mutex;

@@ -21,7 +21,7 @@ FakePeer::FakePeer(std::vector<Script> scripts)
 
 void FakePeer::serve() {
   for (const auto& script : scripts_) {
-    UniqueFd accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    Fd accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!accepted) return;
     const int socket = accepted.get();
     {

@@ -32,11 +32,11 @@ class FakePeer {
  private:
   void serve();
 
-  UniqueFd listener_;
+  Fd listener_;
   std::uint16_t port_ = 0;
   std::vector<Script> scripts_;
   std::mutex mutex_;
-  UniqueFd connection_;  // the one under way; replaced and shut down under the lock
+  Fd connection_;  // the one under way; replaced and shut down under the lock
   bool stopping_ = false;
   std::thread thread_;
 };

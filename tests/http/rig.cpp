@@ -12,8 +12,8 @@
 #include <boost/asio/use_future.hpp>
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "harness/metric.hpp"
-#include "net/text.hpp"
 
 namespace todoke::net::test {
 

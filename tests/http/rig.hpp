@@ -138,7 +138,7 @@ class RawClient {
 
  private:
   bool read_more();
-  UniqueFd socket_;
+  Fd socket_;
   std::string input_;
 };
 

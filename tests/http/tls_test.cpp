@@ -240,7 +240,7 @@ class ClosingPeer {
  public:
   ClosingPeer(const TestCertificate& certificate, Loop& loop) : loop_(loop) {
     tls_ = make_server_tls(certificate.cert(), certificate.key()).value();
-    listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    listener_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -273,7 +273,7 @@ class ClosingPeer {
 
  private:
   void answer() {
-    UniqueFd accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Fd accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     loop_.call([&] {
       transport_ = make_tls_server_transport(loop_.executor(), std::move(accepted), "127.0.0.1", tls_);
     });
@@ -294,7 +294,7 @@ class ClosingPeer {
 
   Loop& loop_;
   TlsContextPtr tls_;
-  UniqueFd listener_;
+  Fd listener_;
   std::shared_ptr<TlsTransport> transport_;
   std::shared_ptr<TlsTransport> closing_;
   std::future<void> closed_;

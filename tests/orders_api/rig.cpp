@@ -106,7 +106,7 @@ std::string order_body(const std::string& key, const std::map<std::string, std::
 }
 
 std::string member(const std::string& json, std::string_view path) {
-  const auto document = orders::read_json(json);
+  const auto document = read_json(json);
   if (!document) throw std::runtime_error("no JSON: " + json);
   const auto* value = &*document;
   while (value != nullptr && !path.empty()) {
@@ -114,7 +114,7 @@ std::string member(const std::string& json, std::string_view path) {
     value = value->member(path.substr(0, dot));
     path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
   }
-  using Kind = orders::JsonValue::Kind;
+  using Kind = JsonValue::Kind;
   if (value == nullptr) return "null";
   if (value->is(Kind::boolean)) return value->flag ? "true" : "false";
   return value->text;

@@ -68,7 +68,7 @@ class RawClient {
   bool fill();
   std::string take(std::size_t size);
 
-  UniqueFd socket_;
+  Fd socket_;
   std::string buffer_;
   std::string answer_;
 };

@@ -2,7 +2,7 @@
 
 #include "base/bytes.hpp"
 #include "base/json_writer.hpp"
-#include "nostr/sha256.hpp"
+#include "base/sha256.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -59,7 +59,7 @@ std::string stored_json(const Order& order) {
 }
 
 std::string sha256_digest(std::string_view text) {
-  return "sha256:" + to_hex(nostr::sha256({text}));
+  return "sha256:" + to_hex(sha256({text}));
 }
 
 std::string request_digest(const Order& order) {
@@ -67,7 +67,7 @@ std::string request_digest(const Order& order) {
 }
 
 std::string key_hash(std::string_view idempotency_key) {
-  return to_hex(nostr::sha256({idempotency_key})).substr(0, kKeyHashDigits);
+  return to_hex(sha256({idempotency_key})).substr(0, kKeyHashDigits);
 }
 
 }  // namespace todoke::orders

@@ -5,10 +5,10 @@
 #include <charconv>
 
 #include "base/json_writer.hpp"
+#include "base/timestamp.hpp"
 #include "orders/core/canonical.hpp"
 #include "orders/core/json_value.hpp"
 #include "orders/core/text.hpp"
-#include "orders/core/timestamp.hpp"
 
 namespace todoke::orders {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "orders/core/timestamp.hpp"
+#include "base/timestamp.hpp"
 
 namespace todoke::orders {
 namespace {

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "base/timestamp.hpp"
+#include "base/utf8.hpp"
 #include "orders/core/json_value.hpp"
 #include "orders/core/text.hpp"
-#include "orders/core/timestamp.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -83,7 +84,7 @@ void read_tags(JsonFields& fields, Order& order) {
     };
     if (!tag.is(Kind::string)) return offend("must be a string");
     auto normal = to_nfc(tag.text);
-    if (characters(normal) > kTagCharactersMax) return offend("has more than 32 characters");
+    if (count_characters(normal) > kTagCharactersMax) return offend("has more than 32 characters");
     read.push_back(std::move(normal));
   }
 }

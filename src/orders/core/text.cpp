@@ -35,9 +35,4 @@ std::string without_controls(std::string_view text) {
   return kept.toUTF8String(bytes);
 }
 
-std::size_t characters(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
-
 }  // namespace todoke::orders

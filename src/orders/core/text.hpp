@@ -1,7 +1,6 @@
-// Inside this room: text in Unicode normalization form C, and how long it is.
+// Inside this room: text in Unicode normalization form C.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -13,8 +12,5 @@ std::string to_nfc(std::string_view text);
 // With a question mark in the place of each character that is not shown but does something: C0, DEL, C1, and
 // those that turn the direction of writing. `text` must be valid UTF-8.
 std::string without_controls(std::string_view text);
-
-// Code points, not bytes.
-std::size_t characters(std::string_view text);
 
 }  // namespace todoke::orders

@@ -8,7 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/log.hpp"
-#include "nostr/sha256.hpp"
+#include "base/sha256.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::size_t kTokenBytesMin = 16;
 constexpr std::string_view kScheme = "bearer ";
 
 std::string hash_of(std::string_view token) {
-  return to_hex(nostr::sha256({token}));
+  return to_hex(sha256({token}));
 }
 
 bool is_hash(std::string_view text) {

@@ -9,7 +9,7 @@
 #include "base/config.hpp"
 #include "base/json_writer.hpp"
 #include "base/log.hpp"
-#include "orders/core/timestamp.hpp"
+#include "base/timestamp.hpp"
 #include "orders/intake/intake_sql.hpp"
 
 namespace todoke::orders {

@@ -5,9 +5,9 @@
 
 #include "base/attempt.hpp"
 #include "base/log.hpp"
+#include "base/timestamp.hpp"
 #include "orders/core/exec_result.hpp"
 #include "orders/core/order.hpp"
-#include "orders/core/timestamp.hpp"
 
 namespace todoke::orders {
 namespace {

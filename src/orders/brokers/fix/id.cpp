@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "nostr/sha256.hpp"
+#include "base/sha256.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -34,7 +34,7 @@ std::string base32(const Bytes& bytes) {
 
 std::string cl_ord_id(std::string_view key, std::size_t length_max) {
   if (key.size() <= length_max && std::all_of(key.begin(), key.end(), is_plain)) return std::string(key);
-  return base32(nostr::sha256({key})).substr(0, length_max);
+  return base32(sha256({key})).substr(0, length_max);
 }
 
 }  // namespace todoke::orders

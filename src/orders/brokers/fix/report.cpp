@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/timestamp.hpp"
 #include "orders/core/exec_result.hpp"
-#include "orders/core/timestamp.hpp"
 
 namespace todoke::orders {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "net/percent.hpp"
+#include "base/percent.hpp"
 #include "orders/brokers/http/answer.hpp"
 #include "orders/brokers/http/config.hpp"
 #include "orders/core/canonical.hpp"
@@ -35,7 +35,7 @@ Expected<std::string> read_token(const std::string& path) {
 }
 
 std::string url_for(std::string url, const std::string& key) {
-  const auto encoded = net::percent_encode(key);
+  const auto encoded = percent_encode(key);
   for (auto at = url.find(kKeyMark); at != std::string::npos; at = url.find(kKeyMark, at + encoded.size())) {
     url.replace(at, kKeyMark.size(), encoded);
   }

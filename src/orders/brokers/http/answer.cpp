@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "base/timestamp.hpp"
 #include "orders/core/exec_result.hpp"
 #include "orders/core/json_value.hpp"
 #include "orders/core/text.hpp"
-#include "orders/core/timestamp.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -197,10 +197,9 @@ std::optional<std::chrono::seconds> pause_in(const std::string& text) {
   if (!text.empty() && end == text.data() + text.size()) {
     return error == std::errc::result_out_of_range ? kRetryAfterMost : std::chrono::seconds(count);
   }
-  std::tm date{};
-  const char* rest = strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
-  if (rest == nullptr || *rest != '\0') return std::nullopt;
-  return std::chrono::seconds(timegm(&date) - std::time(nullptr));
+  const auto date = parse_http_date(text);
+  if (!date) return std::nullopt;
+  return std::chrono::ceil<std::chrono::seconds>(*date - std::chrono::system_clock::now());
 }
 
 std::optional<std::chrono::milliseconds> retry_after_in(const net::Response& response) {

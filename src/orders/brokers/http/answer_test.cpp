@@ -112,7 +112,7 @@ TEST(HttpAnswer, AReadableOkIsAnAcknowledgementWhateverElseCantBeRead) {
       {"{\"status\":\"ok\",\"message\":\"Ausf\xFChrung\"}", "body: is no valid UTF-8"},
       {R"({"message":"\ud800","status":"ok"})", "body: holds half of a surrogate pair"},
       {R"({"status" : "ok", "status": "ok"})", "body: is there twice"},
-      {R"({"status":"ok","fills":[{"px":1,)", "body: is no valid JSON: the name of a member is missing"},
+      {R"({"status":"ok","fills":[{"px":1,)", "body: is no valid JSON"},
   };
   for (const auto& [body, unread] : cases) {
     const auto outcome = sent(200, body);

@@ -1,9 +1,9 @@
-// Small text helpers of HTTP: ASCII only, no locale.
+// Small helpers for ASCII text: no locale, no allocation.
 #pragma once
 
 #include <string_view>
 
-namespace todoke::net {
+namespace todoke {
 
 constexpr char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -31,4 +31,4 @@ constexpr std::string_view cut_until(std::string_view& rest, char separator) {
   return piece;
 }
 
-}  // namespace todoke::net
+}  // namespace todoke

@@ -1,10 +1,11 @@
-#include "net/ws_utf8.hpp"
+#include "base/utf8.hpp"
 
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
-namespace todoke::net {
+namespace todoke {
 namespace {
 
 std::string encoded(unsigned code_point, int bytes) {
@@ -32,6 +33,32 @@ TEST(Utf8Check, AcceptsEveryCodePointInItsShortestFormAlone) {
   }
 }
 
+TEST(Utf8, CharactersAreReadOneByOneAndWhatIsNoneByTheByte) {
+  const std::string_view text = "a\xc3\xa9\xed\xa0\x80\xf0\x9f\x98\x80\xe5\xb1";
+  const std::vector<std::int32_t> expected{'a', 0xE9, -1, -1, -1, 0x1F600, -1, -1};
+  std::vector<std::int32_t> characters;
+  for (std::size_t at = 0; at < text.size();) characters.push_back(next_character(text, at));
+  EXPECT_EQ(characters, expected);
+  EXPECT_EQ(character_length("\xf0\x9f\x98\x80z"), 4U);
+  EXPECT_EQ(character_length(""), 0U);
+}
+
+TEST(Utf8, EveryCharacterIsReadAsItself) {
+  for (unsigned code_point = 0; code_point <= 0x10FFFF; ++code_point) {
+    if (code_point >= 0xD800 && code_point <= 0xDFFF) continue;
+    std::size_t at = 0;
+    ASSERT_EQ(next_character(encoded(code_point, shortest(code_point)), at),
+              static_cast<std::int32_t>(code_point));
+  }
+}
+
+TEST(Utf8, TextIsCountedAndCutBetweenCharacters) {
+  EXPECT_EQ(count_characters("a届け"), 3U);
+  EXPECT_EQ(cut_between_characters("a届け", 7), "a届け");
+  EXPECT_EQ(cut_between_characters("a届け", 6), "a届");
+  EXPECT_EQ(cut_between_characters("届け", 2), "");
+}
+
 TEST(Utf8Check, TextMayBeCutAnywhere) {
   const std::string text =
       "plain text that is longer than eight bytes, \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 and more of it";
@@ -55,4 +82,4 @@ TEST(Utf8Check, IsNotCompleteInsideACodePointAndStaysInvalid) {
 }
 
 }  // namespace
-}  // namespace todoke::net
+}  // namespace todoke

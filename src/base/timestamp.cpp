@@ -1,12 +1,12 @@
-#include "orders/core/timestamp.hpp"
+#include "base/timestamp.hpp"
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <ctime>
 
 #include <fmt/format.h>
 
-namespace todoke::orders {
+namespace todoke {
 namespace {
 
 using namespace std::chrono;
@@ -15,9 +15,10 @@ constexpr std::size_t kMicrosDigits = 6;
 constexpr unsigned kYearFirst = 1678;
 constexpr unsigned kYearLast = 2261;
 
-class Reader {
+// Reads from the front of a text.
+class TimestampReader {
  public:
-  explicit Reader(std::string_view text) : rest_(text) {}
+  explicit TimestampReader(std::string_view text) : rest_(text) {}
 
   // A number of exactly so many digits.
   std::optional<unsigned> digits(std::size_t count) {
@@ -31,7 +32,7 @@ class Reader {
     return value;
   }
 
-  bool take(char c) {
+  bool skip(char c) {
     if (!rest_.starts_with(c)) return false;
     rest_.remove_prefix(1);
     return true;
@@ -40,9 +41,9 @@ class Reader {
   // Three numbers with `between` between them; the first has `first` digits, the others two.
   std::optional<std::array<unsigned, 3>> triple(std::size_t first, char between) {
     const auto a = digits(first);
-    if (!a || !take(between)) return std::nullopt;
+    if (!a || !skip(between)) return std::nullopt;
     const auto b = digits(2);
-    if (!b || !take(between)) return std::nullopt;
+    if (!b || !skip(between)) return std::nullopt;
     const auto c = digits(2);
     if (!c) return std::nullopt;
     return std::array{*a, *b, *c};
@@ -60,11 +61,11 @@ class Reader {
   }
 
   std::optional<minutes> offset() {
-    if (take('Z') || take('z')) return minutes(0);
-    const bool west = take('-');
-    if (!west && !take('+')) return std::nullopt;
+    if (skip('Z') || skip('z')) return minutes(0);
+    const bool west = skip('-');
+    if (!west && !skip('+')) return std::nullopt;
     const auto hour = digits(2);
-    if (!hour || !take(':')) return std::nullopt;
+    if (!hour || !skip(':')) return std::nullopt;
     const auto minute = digits(2);
     if (!minute || *hour > 23 || *minute > 59) return std::nullopt;
     const auto east = hours(*hour) + minutes(*minute);
@@ -77,12 +78,26 @@ class Reader {
   std::string_view rest_;
 };
 
+// Without a locale: the names of days and months are English by definition.
+constexpr std::array kDayNames{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+constexpr std::array kMonthNames{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                 "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+struct DateAndTime {
+  explicit DateAndTime(SystemTime time)
+      : whole(floor<microseconds>(time)), date(floor<days>(whole)), clock(whole - floor<days>(whole)) {}
+
+  sys_time<microseconds> whole;
+  year_month_day date;
+  hh_mm_ss<microseconds> clock;
+};
+
 }  // namespace
 
 std::optional<SystemTime> parse_timestamp(std::string_view text) {
-  Reader reader(text);
+  TimestampReader reader(text);
   const auto date = reader.triple(4, '-');
-  if (!date || (!reader.take('T') && !reader.take('t'))) return std::nullopt;
+  if (!date || (!reader.skip('T') && !reader.skip('t'))) return std::nullopt;
   const auto [y, m, d] = *date;
   const year_month_day day(year(static_cast<int>(y)), month(m), std::chrono::day(d));
   const auto time = reader.triple(2, ':');
@@ -90,7 +105,7 @@ std::optional<SystemTime> parse_timestamp(std::string_view text) {
   const auto [hour, minute, second] = *time;
   if (hour > 23 || minute > 59 || second > 60) return std::nullopt;
   std::optional<microseconds> fraction = microseconds(0);
-  if (reader.take('.')) fraction = reader.fraction();
+  if (reader.skip('.')) fraction = reader.fraction();
   if (!fraction) return std::nullopt;
   const auto offset = reader.offset();
   if (!offset || !reader.at_end()) return std::nullopt;
@@ -98,15 +113,32 @@ std::optional<SystemTime> parse_timestamp(std::string_view text) {
                     *fraction - *offset);
 }
 
-std::string format_timestamp(SystemTime time) {
-  const auto whole = floor<microseconds>(time);
-  const auto days = floor<std::chrono::days>(whole);
-  const year_month_day date(days);
-  const hh_mm_ss clock(whole - days);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
-                     clock.subseconds().count());
+std::string format_timestamp(SystemTime time, unsigned fraction_digits) {
+  const DateAndTime at(time);
+  auto text = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}", static_cast<int>(at.date.year()),
+                          static_cast<unsigned>(at.date.month()), static_cast<unsigned>(at.date.day()),
+                          at.clock.hours().count(), at.clock.minutes().count(), at.clock.seconds().count(),
+                          at.clock.subseconds().count());
+  const auto cut = kMicrosDigits - std::min<std::size_t>(fraction_digits, kMicrosDigits);
+  text.resize(text.size() - cut - (fraction_digits == 0 ? 1 : 0));
+  return text + "Z";
 }
 
-}  // namespace todoke::orders
+std::optional<SystemTime> parse_http_date(const std::string& text) {
+  std::tm date{};
+  const char* rest = strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
+  if (rest == nullptr || *rest != '\0') return std::nullopt;
+  return system_clock::from_time_t(timegm(&date));
+}
+
+std::string format_http_date(SystemTime time) {
+  const DateAndTime at(time);
+  const weekday day(floor<days>(at.whole));
+  return fmt::format("{}, {:02} {} {:04} {:02}:{:02}:{:02} GMT", kDayNames[day.c_encoding()],
+                     static_cast<unsigned>(at.date.day()),
+                     kMonthNames[static_cast<unsigned>(at.date.month()) - 1],
+                     static_cast<int>(at.date.year()), at.clock.hours().count(), at.clock.minutes().count(),
+                     at.clock.seconds().count());
+}
+
+}  // namespace todoke

@@ -1,10 +1,12 @@
-#include "nostr/canonical.hpp"
+#include "base/json_escape.hpp"
 
 #include <array>
 #include <cstddef>
 #include <optional>
 
-namespace todoke::nostr {
+#include "base/utf8.hpp"
+
+namespace todoke {
 namespace {
 
 constexpr char kVerbatim = 0;
@@ -30,15 +32,15 @@ char escape_of(char c) {
   return kEscapes[static_cast<unsigned char>(c)];
 }
 
-struct Unit {
+struct CodeUnit {
   unsigned value = 0;
   bool lower_case = true;
 };
 
 // The four digits after \u.
-std::optional<Unit> code_unit(std::string_view digits) {
+std::optional<CodeUnit> code_unit(std::string_view digits) {
   if (digits.size() < 4) return std::nullopt;
-  Unit unit;
+  CodeUnit unit;
   for (const char c : digits.substr(0, 4)) {
     unsigned digit = 0;
     if (c >= '0' && c <= '9') {
@@ -56,7 +58,7 @@ std::optional<Unit> code_unit(std::string_view digits) {
   return unit;
 }
 
-constexpr std::size_t kLongEscapeSize = 6;  // \u0000
+constexpr std::size_t kLongEscapeBytes = 6;  // \u0000
 
 bool is_high_surrogate(unsigned unit) {
   return unit >= 0xD800 && unit < 0xDC00;
@@ -65,9 +67,30 @@ bool is_low_surrogate(unsigned unit) {
   return unit >= 0xDC00 && unit < 0xE000;
 }
 
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+// With U+FFFD in the place of each byte that is no part of a character.
+std::string replace_invalid(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    const auto length = character_length(text);
+    valid += length == 0 ? kReplacement : text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return valid;
+}
+
 }  // namespace
 
-bool append_canonical_string(std::string& out, std::string_view text) {
+void append_json_string(std::string& out, std::string_view text) {
+  if (is_utf8(text)) {
+    append_valid_json_string(out, text);
+  } else {
+    append_valid_json_string(out, replace_invalid(text));
+  }
+}
+
+bool append_valid_json_string(std::string& out, std::string_view text) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   out.push_back('"');
   std::size_t written = 0;
@@ -107,14 +130,14 @@ EscapeForm escape_form(std::string_view raw) {
     }
     const auto unit = code_unit(raw.substr(at + 2));
     if (!unit) return EscapeForm::malformed;
-    at += kLongEscapeSize;
+    at += kLongEscapeBytes;
     const bool needs_it = unit->value < 0x20 && escape_of(static_cast<char>(unit->value)) == kLong;
     if (!needs_it || !unit->lower_case) form = EscapeForm::other;
     if (is_high_surrogate(unit->value)) {
       const auto rest = raw.substr(at);
       const auto low = rest.starts_with("\\u") ? code_unit(rest.substr(2)) : std::nullopt;
       if (low && is_low_surrogate(low->value)) {
-        at += kLongEscapeSize;
+        at += kLongEscapeBytes;
       } else {
         lone = true;
       }
@@ -125,4 +148,4 @@ EscapeForm escape_form(std::string_view raw) {
   return lone ? EscapeForm::lone_surrogate : form;
 }
 
-}  // namespace todoke::nostr
+}  // namespace todoke

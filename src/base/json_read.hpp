@@ -1,6 +1,6 @@
-// Inside this room: reading JSON with simdjson's on-demand parser. It is fast because it looks only at what
-// is asked for, so a text is known to be JSON only when every value has been read and the end was reached;
-// check_json tells for any text.
+// Reading JSON with simdjson's on-demand parser, where speed matters. It is fast because it looks only at
+// what is asked for, so a text is known to be JSON only when every value has been read and the end was
+// reached; check_json tells for any text. The header is heavy: for small documents there is json_value.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 #include <simdjson.h>
 
-#include "nostr/canonical.hpp"
+#include "base/json_escape.hpp"
 
-namespace todoke::nostr {
+namespace todoke {
 
 namespace od = simdjson::ondemand;
 
@@ -47,6 +47,12 @@ struct JsonString {
 // when the form is lone_surrogate.
 std::optional<JsonString> read_string(od::value& value);
 
+// The name of a member with its quotes.
+std::string_view quoted_name(od::field& field);
+
+// Without the white space that simdjson leaves at the end of a token.
+std::string_view without_trailing_space(std::string_view token);
+
 // The integer that `value` is. Nothing for fractions, exponents and what 64 bits can't hold.
 std::optional<std::int64_t> read_integer(od::value& value);
 
@@ -54,4 +60,4 @@ enum class JsonCheck : std::uint8_t { good, too_deep, not_json };
 // Reads all of `text`, on a reader of its own. Takes lone surrogates for JSON, as its grammar does.
 JsonCheck check_json(std::string_view text, unsigned depth_max);
 
-}  // namespace todoke::nostr
+}  // namespace todoke

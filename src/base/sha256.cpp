@@ -1,4 +1,4 @@
-#include "nostr/sha256.hpp"
+#include "base/sha256.hpp"
 
 #include <memory>
 #include <new>
@@ -6,11 +6,11 @@
 
 #include <openssl/evp.h>
 
-namespace todoke::nostr {
+namespace todoke {
 namespace {
 
 // Fetching the digest and making a context for each hash would cost as much as the hash of a small event.
-struct Kept {
+struct KeptDigest {
   struct Free {
     void operator()(EVP_MD* md) const { EVP_MD_free(md); }
     void operator()(EVP_MD_CTX* ctx) const { EVP_MD_CTX_free(ctx); }
@@ -18,7 +18,7 @@ struct Kept {
   std::unique_ptr<EVP_MD, Free> digest{EVP_MD_fetch(nullptr, "SHA256", nullptr)};
   std::unique_ptr<EVP_MD_CTX, Free> context{EVP_MD_CTX_new()};
 
-  Kept() {
+  KeptDigest() {
     if (!digest || !context) throw std::bad_alloc();
   }
 };
@@ -26,7 +26,7 @@ struct Kept {
 }  // namespace
 
 std::array<std::uint8_t, 32> sha256(std::initializer_list<std::string_view> pieces) {
-  thread_local Kept kept;
+  thread_local KeptDigest kept;
   std::array<std::uint8_t, 32> out;
   bool good = EVP_DigestInit_ex2(kept.context.get(), kept.digest.get(), nullptr) == 1;
   for (const auto piece : pieces) {
@@ -38,4 +38,4 @@ std::array<std::uint8_t, 32> sha256(std::initializer_list<std::string_view> piec
   return out;
 }
 
-}  // namespace todoke::nostr
+}  // namespace todoke

@@ -1,13 +1,13 @@
-#include "nostr/canonical.hpp"
+#include "base/json_escape.hpp"
 
 #include <gtest/gtest.h>
 
-namespace todoke::nostr {
+namespace todoke {
 namespace {
 
 std::string canonical(std::string_view text) {
   std::string out;
-  append_canonical_string(out, text);
+  append_valid_json_string(out, text);
   return out;
 }
 
@@ -27,10 +27,10 @@ TEST(Canonical, LeavesEverythingElseAsItIs) {
 
 TEST(Canonical, TellsWhetherTheTextStandsThereVerbatim) {
   std::string out;
-  EXPECT_TRUE(append_canonical_string(out, ""));
-  EXPECT_TRUE(append_canonical_string(out, "plain / 届け"));
-  EXPECT_FALSE(append_canonical_string(out, "\n"));
-  EXPECT_FALSE(append_canonical_string(out, "ends in \""));
+  EXPECT_TRUE(append_valid_json_string(out, ""));
+  EXPECT_TRUE(append_valid_json_string(out, "plain / 届け"));
+  EXPECT_FALSE(append_valid_json_string(out, "\n"));
+  EXPECT_FALSE(append_valid_json_string(out, "ends in \""));
 }
 
 TEST(EscapeForms, AreToldApart) {
@@ -54,4 +54,4 @@ TEST(EscapeForms, WhatTheWriterWritesIsCanonical) {
 }
 
 }  // namespace
-}  // namespace todoke::nostr
+}  // namespace todoke

@@ -1,8 +1,8 @@
-#include "nostr/json_read.hpp"
+#include "base/json_read.hpp"
 
 #include <gtest/gtest.h>
 
-namespace todoke::nostr {
+namespace todoke {
 namespace {
 
 constexpr unsigned kDepth = 4;
@@ -110,4 +110,4 @@ TEST(CheckJson, BoundsTheDepth) {
 }
 
 }  // namespace
-}  // namespace todoke::nostr
+}  // namespace todoke

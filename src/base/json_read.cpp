@@ -1,23 +1,18 @@
-#include "nostr/json_read.hpp"
+#include "base/json_read.hpp"
 
-namespace todoke::nostr {
+namespace todoke {
 namespace {
 
-constexpr std::string_view kSpace = " \t\n\r";
+constexpr std::string_view kJsonSpace = " \t\n\r";
 
-bool is_digit(char c) {
+bool is_json_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-std::string_view without_trailing_space(std::string_view token) {
-  const auto last = token.find_last_not_of(kSpace);
-  return token.substr(0, last == std::string_view::npos ? 0 : last + 1);
-}
-
-// Takes the digits at the start of `text`; false when there are none.
-bool take_digits(std::string_view& text) {
+// Skips the digits at the start of `text`; false when there are none.
+bool skip_digits(std::string_view& text) {
   std::size_t count = 0;
-  while (count < text.size() && is_digit(text[count])) ++count;
+  while (count < text.size() && is_json_digit(text[count])) ++count;
   text.remove_prefix(count);
   return count > 0;
 }
@@ -25,16 +20,16 @@ bool take_digits(std::string_view& text) {
 // By the grammar, of any size: simdjson refuses numbers that fit no machine type.
 bool is_number(std::string_view token) {
   if (token.starts_with('-')) token.remove_prefix(1);
-  if (token.size() > 1 && token[0] == '0' && is_digit(token[1])) return false;
-  if (!take_digits(token)) return false;
+  if (token.size() > 1 && token[0] == '0' && is_json_digit(token[1])) return false;
+  if (!skip_digits(token)) return false;
   if (token.starts_with('.')) {
     token.remove_prefix(1);
-    if (!take_digits(token)) return false;
+    if (!skip_digits(token)) return false;
   }
   if (token.starts_with('e') || token.starts_with('E')) {
     token.remove_prefix(1);
     if (token.starts_with('+') || token.starts_with('-')) token.remove_prefix(1);
-    if (!take_digits(token)) return false;
+    if (!skip_digits(token)) return false;
   }
   return token.empty();
 }
@@ -63,12 +58,8 @@ JsonCheck check_object(od::object& object, unsigned depth_left) {
   for (auto member : object) {
     od::field field;
     if (std::move(member).get(field) != simdjson::SUCCESS) return JsonCheck::not_json;
-    // From the opening quote of the key to its colon.
-    const char* key = field.key().raw() - 1;
+    if (!is_string(quoted_name(field))) return JsonCheck::not_json;
     auto value = field.value();
-    const std::string_view before(key, static_cast<std::size_t>(value.raw_json_token().data() - key));
-    const auto quoted = before.substr(0, before.rfind(':'));
-    if (!is_string(without_trailing_space(quoted))) return JsonCheck::not_json;
     if (const auto check = check_value(value, depth_left); check != JsonCheck::good) return check;
   }
   return JsonCheck::good;
@@ -105,6 +96,18 @@ JsonReader& check_reader() {
 }
 
 }  // namespace
+
+std::string_view quoted_name(od::field& field) {
+  // From the opening quote of the name to its colon.
+  const char* name = field.key().raw() - 1;
+  const std::string_view before(name, static_cast<std::size_t>(field.value().raw_json_token().data() - name));
+  return without_trailing_space(before.substr(0, before.rfind(':')));
+}
+
+std::string_view without_trailing_space(std::string_view token) {
+  const auto last = token.find_last_not_of(kJsonSpace);
+  return token.substr(0, last == std::string_view::npos ? 0 : last + 1);
+}
 
 simdjson::simdjson_result<od::document> JsonReader::read(std::string_view text) {
   const auto wanted = text.size() + simdjson::SIMDJSON_PADDING;
@@ -157,7 +160,7 @@ JsonCheck check_json(std::string_view text, unsigned depth_max) {
     if (type == od::json_type::string) {
       good = good && document.get_raw_json_string().get(passed) == simdjson::SUCCESS && at_end(document);
     } else {
-      token = text.substr(text.find_first_not_of(kSpace));
+      token = text.substr(text.find_first_not_of(kJsonSpace));
     }
     return good && is_scalar(without_trailing_space(token)) ? JsonCheck::good : JsonCheck::not_json;
   }
@@ -176,4 +179,4 @@ JsonCheck check_json(std::string_view text, unsigned depth_max) {
   return at_end(document) ? JsonCheck::good : JsonCheck::not_json;
 }
 
-}  // namespace todoke::nostr
+}  // namespace todoke

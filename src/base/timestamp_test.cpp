@@ -1,8 +1,8 @@
-#include "orders/core/timestamp.hpp"
+#include "base/timestamp.hpp"
 
 #include <gtest/gtest.h>
 
-namespace todoke::orders {
+namespace todoke {
 namespace {
 
 std::string in_utc(std::string_view text) {
@@ -20,6 +20,22 @@ TEST(Timestamp, IsReadWithItsOffset) {
   EXPECT_EQ(in_utc("1969-12-31T23:59:59.5Z"), "1969-12-31T23:59:59.500000Z");
 }
 
+TEST(Timestamp, IsWrittenWithAsManyDigitsAsAreAskedFor) {
+  const auto time = *parse_timestamp("2025-08-24T03:34:56.789123Z");
+  EXPECT_EQ(format_timestamp(time), "2025-08-24T03:34:56.789123Z");
+  EXPECT_EQ(format_timestamp(time, 3), "2025-08-24T03:34:56.789Z");
+  EXPECT_EQ(format_timestamp(time, 0), "2025-08-24T03:34:56Z");
+}
+
+TEST(HttpDate, GoesBothWays) {
+  const auto time = *parse_timestamp("2025-08-24T03:34:56Z");
+  EXPECT_EQ(format_http_date(time), "Sun, 24 Aug 2025 03:34:56 GMT");
+  EXPECT_EQ(parse_http_date("Sun, 24 Aug 2025 03:34:56 GMT"), time);
+  EXPECT_EQ(format_http_date(*parse_timestamp("2024-02-29T23:00:00Z")), "Thu, 29 Feb 2024 23:00:00 GMT");
+  for (const auto* text : {"", "2025-08-24T03:34:56Z", "Sun, 24 Aug 2025 03:34:56 GMT+1", "Sun, 24 Aug 2025"})
+    EXPECT_EQ(parse_http_date(text), std::nullopt) << text;
+}
+
 TEST(Timestamp, RefusesWhatIsNone) {
   for (const auto* text :
        {"", "2025-08-24", "2025-08-24T12:34:56", "2025-02-29T12:34:56Z", "2025-13-01T12:34:56Z",
@@ -32,4 +48,4 @@ TEST(Timestamp, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace todoke::orders
+}  // namespace todoke

@@ -1,10 +1,10 @@
-// Owner of a file descriptor.
+// Owns a file descriptor: closes it when it is dropped.
 #pragma once
 
 #include <unistd.h>
 #include <utility>
 
-namespace todoke::embedded {
+namespace todoke {
 
 class Fd {
  public:
@@ -32,4 +32,4 @@ class Fd {
   int fd_ = -1;
 };
 
-}  // namespace todoke::embedded
+}  // namespace todoke

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 
-namespace todoke::net {
+namespace todoke {
 
 // More pairs in a query string than this are refused.
 inline constexpr std::size_t kQueryPairsMax = 128;
@@ -22,4 +22,4 @@ std::string percent_encode(std::string_view text);
 // a=1&b=x+y, decoded, in order. `+` is a space. A name without `=` has an empty value.
 Expected<std::vector<std::pair<std::string, std::string>>> parse_query(std::string_view query);
 
-}  // namespace todoke::net
+}  // namespace todoke

@@ -1,8 +1,8 @@
-#include "net/percent.hpp"
+#include "base/percent.hpp"
 
 #include <gtest/gtest.h>
 
-namespace todoke::net {
+namespace todoke {
 namespace {
 
 TEST(Percent, EscapesDecodeAndOtherTextStays) {
@@ -41,4 +41,4 @@ TEST(Percent, QueryWithWrongEscapeOrTooManyPairsIsRefused) {
 }
 
 }  // namespace
-}  // namespace todoke::net
+}  // namespace todoke
