@@ -1,3 +1,63 @@
+-- Names that the program, the database and its operators share: advisory locks and channels of NOTIFY. Everybody calls these
+-- functions and nobody writes the number or the channel itself, so that a wrong name is an error. The planner puts their values
+-- in their place; a call costs nothing. Who listens has the channels from src/pg/channels.hpp, which a test compares with these.
+CREATE SCHEMA cn_names;
+GRANT USAGE ON SCHEMA cn_names TO PUBLIC;
+
+-- Numbers count on from the word "todoke" in ASCII less one: no other program is likely to use them.
+CREATE FUNCTION cn_names.lock_migrations() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215460;
+COMMENT ON FUNCTION cn_names.lock_migrations() IS
+  'Whoever migrates, one at a time. Session. src/pg/migrations.sql has the number too: it takes the lock before there is a schema';
+CREATE FUNCTION cn_names.lock_log() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215461;
+COMMENT ON FUNCTION cn_names.lock_log() IS
+  'Whoever appends to the log or moves it, so that the order of seq is the order of commits. Transaction';
+CREATE FUNCTION cn_names.lock_relay_partitions() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215462;
+COMMENT ON FUNCTION cn_names.lock_relay_partitions() IS
+  'Whoever makes partitions and indexes of the relay. Transaction';
+CREATE FUNCTION cn_names.lock_ephemeral() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215463;
+COMMENT ON FUNCTION cn_names.lock_ephemeral() IS
+  'Whoever sends ephemeral events, so that the order of ids is the order of commits. Transaction';
+CREATE FUNCTION cn_names.lock_retention() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215464;
+COMMENT ON FUNCTION cn_names.lock_retention() IS
+  'The process that empties the log. Session';
+CREATE FUNCTION cn_names.lock_rebuild() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215465;
+COMMENT ON FUNCTION cn_names.lock_rebuild() IS
+  'The process that rebuilds the search index. Session';
+CREATE FUNCTION cn_names.lock_orders_partitions() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215466;
+COMMENT ON FUNCTION cn_names.lock_orders_partitions() IS
+  'Whoever makes partitions of orders. Transaction';
+CREATE FUNCTION cn_names.lock_instruments() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215470;
+COMMENT ON FUNCTION cn_names.lock_instruments() IS
+  'The worker that looks for the first order of each instrument. Transaction';
+CREATE FUNCTION cn_names.lock_archive() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215471;
+COMMENT ON FUNCTION cn_names.lock_archive() IS
+  'The worker that archives finished orders. Transaction';
+CREATE FUNCTION cn_names.lock_ledger() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215472;
+COMMENT ON FUNCTION cn_names.lock_ledger() IS
+  'The worker that purges the ledger. Transaction';
+
+CREATE FUNCTION cn_names.channel_config() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_admin_config';
+COMMENT ON FUNCTION cn_names.channel_config() IS
+  'The live configuration has changed: service:version';
+CREATE FUNCTION cn_names.channel_log() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_outbox';
+COMMENT ON FUNCTION cn_names.channel_log() IS
+  'The log has grown: its highest seq. Consumers from outside listen, too';
+CREATE FUNCTION cn_names.channel_topics() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_topics';
+COMMENT ON FUNCTION cn_names.channel_topics() IS
+  'The set of topics has changed';
+CREATE FUNCTION cn_names.channel_ephemeral() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_ephemeral';
+COMMENT ON FUNCTION cn_names.channel_ephemeral() IS
+  'There are ephemeral events for the other relays';
+CREATE FUNCTION cn_names.channel_orders_pending() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'orders_pending';
+COMMENT ON FUNCTION cn_names.channel_orders_pending() IS
+  'There are orders to send';
+CREATE FUNCTION cn_names.channel_orders_settled() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'orders_settled';
+COMMENT ON FUNCTION cn_names.channel_orders_settled() IS
+  'Orders were settled';
+CREATE FUNCTION cn_names.channel_orders_halts() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'orders_halts';
+COMMENT ON FUNCTION cn_names.channel_orders_halts() IS
+  'A halt was set or lifted';
+
 -- The schema cn_admin: what operators change while the node runs, and the record of it.
 --
 -- Triggers do all the bookkeeping, so that a change by hand has the same effect as one by the program: versions count by
@@ -95,7 +155,7 @@ BEGIN
   SELECT of_service, of_version, k.key, was -> k.key, becomes -> k.key, cn_admin.actor()
     FROM (SELECT jsonb_object_keys(was) UNION SELECT jsonb_object_keys(becomes)) AS k (key)
    WHERE was -> k.key IS DISTINCT FROM becomes -> k.key;
-  PERFORM pg_notify('cn_admin_config', format('%s:%s', of_service, of_version));
+  PERFORM pg_notify(cn_names.channel_config(), format('%s:%s', of_service, of_version));
   RETURN NULL;
 END $$;
 

@@ -346,7 +346,7 @@ END $$;
 -- Tells the relays of this database that topics have changed.
 CREATE FUNCTION cn_relay.notify_topics() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_notify('cn_relay_topics', '');
+  PERFORM pg_notify(cn_names.channel_topics(), '');
   RETURN NULL;
 END $$;
 
@@ -384,7 +384,7 @@ DECLARE
   head bigint;
   child text;
 BEGIN
-  PERFORM pg_advisory_xact_lock(128021775215462);
+  PERFORM pg_advisory_xact_lock(cn_names.lock_relay_partitions());
   FOR month IN
     SELECT generate_series(date_trunc('month', now() AT TIME ZONE 'UTC'),
                            date_trunc('month', least(until, now() + interval '1 year') AT TIME ZONE 'UTC'),
@@ -441,7 +441,7 @@ END $$;
 CREATE FUNCTION cn_relay.ensure_open_indexes() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(128021775215462);
+  PERFORM pg_advisory_xact_lock(cn_names.lock_relay_partitions());
   CREATE INDEX IF NOT EXISTS events_open_author ON cn_relay.events (pubkey, created_at DESC, event_id);
   CREATE INDEX IF NOT EXISTS events_open_author_kind ON cn_relay.events (pubkey, kind, created_at DESC, event_id);
   CREATE INDEX IF NOT EXISTS events_open_kind ON cn_relay.events (kind, created_at DESC, event_id);
@@ -493,7 +493,7 @@ DECLARE
   given_out bigint;
   since bigint;
 BEGIN
-  PERFORM pg_advisory_xact_lock(128021775215461);
+  PERFORM pg_advisory_xact_lock(cn_names.lock_log());
   SELECT greatest(s.last_value, seen) INTO given_out FROM cn_relay.events_outbox_seq s;
   since := CASE WHEN clock > given_out AND clock < clock_max THEN clock ELSE given_out + day + clock % day END;
   PERFORM setval('cn_relay.events_outbox_seq', since);
@@ -548,7 +548,7 @@ END $$;
 CREATE FUNCTION cn_relay.lock_log(seen bigint DEFAULT 0, OUT waited double precision, OUT head bigint, OUT since bigint,
                                   OUT moved boolean) LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(128021775215461);
+  PERFORM pg_advisory_xact_lock(cn_names.lock_log());
   PERFORM set_config('idle_in_transaction_session_timeout', '5000', true);
   waited := extract(epoch FROM clock_timestamp() - statement_timestamp());
   moved := false;
@@ -564,7 +564,7 @@ END $$;
 CREATE FUNCTION cn_relay.lock_log_trigger() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(128021775215461);
+  PERFORM pg_advisory_xact_lock(cn_names.lock_log());
   PERFORM set_config('idle_in_transaction_session_timeout', '5000', true);
   IF NOT EXISTS (SELECT FROM cn_relay.log_identity i
                  WHERE i.xmin = i.written_by AND i.since_seq::text = current_setting('todoke.log_since', true)) THEN

@@ -331,7 +331,7 @@ DECLARE
   parent text;
   child text;
 BEGIN
-  PERFORM pg_advisory_xact_lock(128021775215466);
+  PERFORM pg_advisory_xact_lock(cn_names.lock_orders_partitions());
   FOR month IN
     SELECT generate_series(date_trunc('month', now() AT TIME ZONE 'UTC'),
                            date_trunc('month', least(until, now() + interval '1 year') AT TIME ZONE 'UTC'),
@@ -418,7 +418,7 @@ BEGIN
     orders.key_hash(changed ->> 'idempotency_key'),
     CASE WHEN TG_TABLE_NAME = 'outbox_orders' THEN (changed ->> 'id')::bigint END, before, after);
   IF TG_OP = 'UPDATE' AND TG_TABLE_NAME = 'outbox_orders' AND after ->> 'status' = 'pending' THEN
-    PERFORM pg_notify('orders_pending', '');
+    PERFORM pg_notify(cn_names.channel_orders_pending(), '');
   END IF;
   RETURN NULL;
 END $$;
@@ -444,14 +444,14 @@ END $$;
 -- of the transaction halves the rate of one-row commits.
 CREATE FUNCTION orders.wake_workers() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_notify('orders_pending', '');
+  PERFORM pg_notify(cn_names.channel_orders_pending(), '');
   RETURN NULL;
 END $$;
 
 -- Tells the workers that the kill switch has changed.
 CREATE FUNCTION orders.tell_halts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_notify('orders_halts', '');
+  PERFORM pg_notify(cn_names.channel_orders_halts(), '');
   RETURN NULL;
 END $$;
 

@@ -24,6 +24,7 @@ BEGIN
       EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', relation, node_role);
     END LOOP;
   END LOOP;
+  GRANT USAGE ON SCHEMA cn_names TO PUBLIC;
   FOREACH relation IN ARRAY append_only LOOP
     EXECUTE format('GRANT SELECT, INSERT ON %s TO %I', relation, node_role);
   END LOOP;

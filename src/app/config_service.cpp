@@ -7,6 +7,7 @@
 #include "app/service_configs.hpp"
 #include "base/log.hpp"
 #include "net/config.hpp"
+#include "pg/channels.hpp"
 
 namespace todoke::app {
 namespace {
@@ -58,7 +59,7 @@ ConfigService::ConfigService(const Executor& executor, LiveConfig& live, pg::Poo
 
 Task<void> ConfigService::start() {
   // Before the first look: what changes meanwhile is seen by the next one.
-  subscription_ = listener_.subscribe("cn_admin_config", [this](const pg::Wake&) { wake_up(); });
+  subscription_ = listener_.subscribe(pg::channels::kConfig, [this](const pg::Wake&) { wake_up(); });
   const auto deadline = Deadline::after(kLookMax);
   auto lease = co_await pool_.acquire(deadline);
   const auto seeded = co_await seed_service_configs(*lease, live_.config(), deadline);

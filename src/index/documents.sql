@@ -38,10 +38,10 @@ SELECT (SELECT max(event_id) FROM looked_at), (SELECT count(*) FROM looked_at), 
 -- ---------------------------------------------------------------------------------------------- rebuild
 
 -- name: lock_rebuild
-SELECT pg_advisory_lock(128021775215465);
+SELECT pg_advisory_lock(cn_names.lock_rebuild());
 
 -- name: unlock_rebuild
-SELECT pg_advisory_unlock(128021775215465);
+SELECT pg_advisory_unlock(cn_names.lock_rebuild());
 
 -- name: begin_rebuild
 SELECT cn_search.begin_rebuild();

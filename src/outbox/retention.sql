@@ -2,10 +2,10 @@
 
 -- One process at a time does this; the lock belongs to the session.
 -- name: try_retention_lock
-SELECT pg_try_advisory_lock(128021775215464);
+SELECT pg_try_advisory_lock(cn_names.lock_retention());
 
 -- name: retention_unlock
-SELECT pg_advisory_unlock(128021775215464);
+SELECT pg_advisory_unlock(cn_names.lock_retention());
 
 -- A partition is complete when the log has gone beyond it; then its times don't change any more.
 -- name: note_times

@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "outbox/failure.hpp"
 #include "outbox/outbox_sql.hpp"
+#include "pg/channels.hpp"
 #include "pg/error.hpp"
 #include "pg/transaction.hpp"
 
@@ -105,7 +106,7 @@ Task<void> Runner::start() {
   pg::Params params(consumer_->name(), consumer_->mandatory());
   co_await lease->query(sql::kAddConsumer, std::move(params), deadline);
   subscription_ =
-      listener_.subscribe("cn_relay_outbox", [this](const pg::Wake&) { wake_.set_from_anywhere(); });
+      listener_.subscribe(pg::channels::kLog, [this](const pg::Wake&) { wake_.set_from_anywhere(); });
   local_ = log_.subscribe([this] { wake_.set_from_anywhere(); });
 }
 

@@ -116,10 +116,10 @@ Listener::Listener(Executor executor, ListenerOptions options, metrics::Registry
 
 Listener::~Listener() = default;
 
-Listener::Subscription Listener::subscribe(std::string channel, Callback callback) {
+Listener::Subscription Listener::subscribe(std::string_view channel, Callback callback) {
   if (!is_channel(channel)) throw std::invalid_argument(fmt::format("not a channel name: {}", channel));
   auto entry = std::make_shared<Subscription::Entry>();
-  entry->channel = std::move(channel);
+  entry->channel = channel;
   entry->callback = std::move(callback);
   entry->book = book_;
   {

@@ -55,7 +55,7 @@ class Listener final : public Service {
 
   // The channel is a name in lower case, [a-z_][a-z0-9_]*, of 63 characters at most; any other throws
   // std::invalid_argument.
-  [[nodiscard]] Subscription subscribe(std::string channel, Callback callback);
+  [[nodiscard]] Subscription subscribe(std::string_view channel, Callback callback);
 
   [[nodiscard]] std::string_view name() const override { return "listener"; }
   Task<void> start() override;

@@ -1,7 +1,7 @@
 -- The books of the migrations.
 
--- The word "todoke" in ASCII less one: no other program is likely to use it. The word itself is the lock of the log, which a
--- start with nothing to migrate must not wait for, nor hold up.
+-- cn_names.lock_migrations() in migrations/0001_admin.sql, which is not there before the first migration. Not the lock of the
+-- log: a start with nothing to migrate must not wait for that, nor hold it up.
 -- name: lock_migrations
 SELECT pg_advisory_lock(128021775215460);
 

@@ -8,6 +8,7 @@
 #include "nostr/auth.hpp"
 #include "nostr/event_parse.hpp"
 #include "nostr/expiry.hpp"
+#include "pg/channels.hpp"
 #include "relay/ephemeral_sql.hpp"
 #include "relay/event_rows.hpp"
 
@@ -60,7 +61,7 @@ bool EphemeralExchange::send(LiveEventPtr live) {
 }
 
 Task<void> EphemeralExchange::start() {
-  subscription_ = listener_.subscribe("cn_relay_ephemeral", [this](const pg::Wake& wake) {
+  subscription_ = listener_.subscribe(pg::channels::kEphemeral, [this](const pg::Wake& wake) {
     asio::post(executor_, [this, repoll = wake.repoll] {
       // After a restart of the server the ids may begin anew.
       if (repoll) last_id_ = 0;

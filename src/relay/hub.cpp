@@ -7,6 +7,7 @@
 
 #include "base/attempt.hpp"
 #include "base/log.hpp"
+#include "pg/channels.hpp"
 #include "relay/event_rows.hpp"
 #include "relay/query_sql.hpp"
 #include "relay/store_sql.hpp"
@@ -141,7 +142,7 @@ Task<void> Hub::start() {
   co_await connect(deadline);
   const auto row = co_await connection_->query(sql::kHead, {}, deadline);
   follower_.begin_at(nostr::Seq{row.one().get<std::int64_t>(0)});
-  subscription_ = listener_.subscribe("cn_relay_outbox", [this](const pg::Wake& wake) {
+  subscription_ = listener_.subscribe(pg::channels::kLog, [this](const pg::Wake& wake) {
     const auto seq = wake.repoll ? LogFollower::kNoEnd : seq_in(wake.payload);
     asio::post(executor_, [this, seq] {
       if (follower_.told(seq)) wake_up();

@@ -185,4 +185,4 @@ WHERE d.event_id = h.event_id;
 SELECT cn_relay.ensure_partitions(now() + interval '1 month');
 
 -- name: notify_outbox
-SELECT pg_notify('cn_relay_outbox', $1);
+SELECT pg_notify(cn_names.channel_log(), $1);

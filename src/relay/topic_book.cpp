@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "nostr/topics.hpp"
+#include "pg/channels.hpp"
 #include "relay/topics_sql.hpp"
 
 namespace todoke::relay {
@@ -44,7 +45,7 @@ TopicBook::TopicBook(const Executor& executor, TopicSettings settings, pg::Pool&
 
 Task<void> TopicBook::start() {
   co_await round(RoundCause::time);
-  subscription_ = listener_.subscribe("cn_relay_topics", [this](const pg::Wake&) { wake_up(); });
+  subscription_ = listener_.subscribe(pg::channels::kTopics, [this](const pg::Wake&) { wake_up(); });
 }
 
 Task<void> TopicBook::run() {

@@ -147,7 +147,7 @@ TEST_F(FollowTest, IsWokenByNotify) {
   Instance instance(*db, recorder, asleep(true));
   for (int i = 1; i <= 5; ++i) {
     append(1);
-    sql.run("SELECT pg_notify('cn_relay_outbox', '')");
+    sql.run("SELECT pg_notify(cn_names.channel_log(), '')");
     await_end("a");
   }
   EXPECT_EQ(effects("a"), numbers(1, 5));

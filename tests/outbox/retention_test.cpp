@@ -310,14 +310,14 @@ TEST_F(RetentionTest, OneProcessAtATime) {
   append(10);
   age(9, 31);
   SqlSession other(db->url());
-  other.run("SELECT pg_advisory_lock(128021775215464)");
+  other.run("SELECT pg_advisory_lock(cn_names.lock_retention())");
   round();
   EXPECT_EQ(log().size(), 10U);
-  other.run("SELECT pg_advisory_unlock(128021775215464)");
+  other.run("SELECT pg_advisory_unlock(cn_names.lock_retention())");
   round();
   EXPECT_EQ(log(), (Seqs{10}));
   // It has let go of the lock.
-  EXPECT_EQ(other.run("SELECT pg_try_advisory_lock(128021775215464)"), (Rows{"t"}));
+  EXPECT_EQ(other.run("SELECT pg_try_advisory_lock(cn_names.lock_retention())"), (Rows{"t"}));
 }
 
 TEST_F(RetentionTest, NoRowGoesBeforeWhoLostItIsMarked) {

@@ -1,6 +1,12 @@
 #include "pg/migrations.hpp"
 
+#include <set>
+
+#include <gmock/gmock.h>
+
 #include "base/error.hpp"
+#include "pg/channels.hpp"
+#include "pg/migrations_sql.hpp"
 #include "pg/support.hpp"
 
 namespace todoke::pg {
@@ -171,6 +177,43 @@ TEST(EmbeddedMigrations, TheTemplateOfTheTestsHasThemAll) {
       refused = error.is_check_violation();
     }
     EXPECT_TRUE(refused);
+  });
+}
+
+// What the functions of cn_names give whose names begin with `kind`, as text.
+Task<std::vector<std::string>> shared_names(Connection& connection, std::string kind) {
+  constexpr Statement kCalls{
+      "calls",
+      "SELECT string_agg(format('SELECT %s::text AS name', p.oid::regprocedure), ' UNION ALL ') FROM pg_proc "
+      "p "
+      "WHERE p.pronamespace = 'cn_names'::regnamespace AND starts_with(p.proname, $1)"};
+  const auto calls = co_await connection.query(kCalls, {kind}, soon());
+  const auto text = calls.one().get<std::string>(0);
+  const auto rows = co_await connection.query(Statement{"names", text}, {}, soon());
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.push_back(row.get<std::string>(0));
+  co_return names;
+}
+
+TEST(EmbeddedMigrations, ChannelsAreTheSameInTheDatabaseAndInTheProgram) {
+  const TestDatabase db;
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db.connect();
+    const std::vector<std::string> listened(channels::kAll.begin(), channels::kAll.end());
+    EXPECT_THAT(co_await shared_names(*connection, "channel_"), testing::UnorderedElementsAreArray(listened));
+  });
+}
+
+TEST(EmbeddedMigrations, EveryLockHasANumberOfItsOwnAndMigrationsTakeTheirs) {
+  const TestDatabase db;
+  run_task([&]() -> Task<void> {
+    const auto connection = co_await db.connect();
+    const auto numbers = co_await shared_names(*connection, "lock_");
+    EXPECT_GT(numbers.size(), 5U);
+    EXPECT_EQ(std::set(numbers.begin(), numbers.end()).size(), numbers.size());
+    const auto own = co_await shared_names(*connection, "lock_migrations");
+    for (const auto& statement : {sql::kLockMigrations, sql::kUnlockMigrations})
+      EXPECT_THAT(std::string(statement.sql), testing::HasSubstr("lock(" + own.at(0) + ")"));
   });
 }
 

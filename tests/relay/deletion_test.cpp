@@ -234,7 +234,7 @@ TEST_F(DeletionTest, ADeletionByIdIsTheReasonAlsoWhenANewerVersionWaitsBehindIt)
   store(older);
   SqlSession holder(rig.database()->url());
   holder.run("BEGIN");
-  holder.run("SELECT pg_advisory_xact_lock(128021775215461)");
+  holder.run("SELECT pg_advisory_xact_lock(cn_names.lock_log())");
   // The first one is with the database when the other two come; they wait for the next batch.
   const auto first = global_note(bob, "first");
   const auto request = deletion_of(alice, {{"e", hex_of(older)}});

@@ -135,7 +135,7 @@ INSERT INTO orders.audit (actor, action, key_hash, outbox_id) VALUES ($1, 'revea
 INSERT INTO orders.audit (actor, action, after, reason) VALUES ($1, $2, $3::text::jsonb, $4);
 
 -- name: tell_workers
-SELECT pg_notify('orders_pending', '');
+SELECT pg_notify(cn_names.channel_orders_pending(), '');
 
 -- A halt that is there only gets stronger: what it refuses it goes on refusing.
 -- name: put_halt

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "orders/core/halts_sql.hpp"
+#include "pg/channels.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -46,7 +47,7 @@ Halts::Halts(const Executor& executor, pg::Pool& pool, pg::Listener& listener, c
 
 Task<void> Halts::start() {
   co_await read();
-  subscription_ = listener_.subscribe("orders_halts", [this](const pg::Wake&) { wake_up(); });
+  subscription_ = listener_.subscribe(pg::channels::kOrdersHalts, [this](const pg::Wake&) { wake_up(); });
 }
 
 Task<void> Halts::run() {

@@ -29,11 +29,11 @@ WHERE l.idempotency_key = seen.idempotency_key;
 -- Workers look for themselves twice a second; this makes it at once. Outside of the transaction that took the orders, whose
 -- commit it would slow down.
 -- name: wake_workers
-SELECT pg_notify('orders_pending', '');
+SELECT pg_notify(cn_names.channel_orders_pending(), '');
 
 -- For those who wait at other nodes.
 -- name: tell_settled
-SELECT pg_notify('orders_settled', '');
+SELECT pg_notify(cn_names.channel_orders_settled(), '');
 
 -- What is known of keys. A finished row that was archived is shown as long as its ledger row lives.
 -- name: read_states

@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/timestamp.hpp"
 #include "orders/intake/intake_sql.hpp"
+#include "pg/channels.hpp"
 
 namespace todoke::orders {
 namespace {
@@ -123,8 +124,8 @@ void OrderWatch::wake() {
 }
 
 Task<void> OrderWatch::start() {
-  settled_elsewhere_ =
-      listener_.subscribe("orders_settled", [this](const pg::Wake&) { wake_.set_from_anywhere(); });
+  settled_elsewhere_ = listener_.subscribe(pg::channels::kOrdersSettled,
+                                           [this](const pg::Wake&) { wake_.set_from_anywhere(); });
   co_return;
 }
 

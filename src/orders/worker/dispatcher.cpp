@@ -17,6 +17,7 @@
 #include "orders/worker/monitor.hpp"
 #include "orders/worker/retention.hpp"
 #include "orders/worker/sql_port.hpp"
+#include "pg/channels.hpp"
 #include "queue/worker.hpp"
 
 namespace todoke::orders {
@@ -113,7 +114,8 @@ class OrderWorker final : public Service {
   [[nodiscard]] Expected<void> validate() const override { return refusal_; }
 
   Task<void> start() override {
-    subscription_ = listener_.subscribe("orders_pending", [this](const pg::Wake&) { worker_.wake(); });
+    subscription_ =
+        listener_.subscribe(pg::channels::kOrdersPending, [this](const pg::Wake&) { worker_.wake(); });
     co_return;
   }
   Task<void> run() override {

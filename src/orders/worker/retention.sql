@@ -6,7 +6,7 @@
 -- name: archive_orders
 WITH page AS MATERIALIZED (
   SELECT o.id, o.created_at FROM orders.outbox_orders o
-  WHERE o.id > $1 AND (SELECT pg_try_advisory_xact_lock(128021775215471)) ORDER BY o.id LIMIT $2),
+  WHERE o.id > $1 AND (SELECT pg_try_advisory_xact_lock(cn_names.lock_archive())) ORDER BY o.id LIMIT $2),
 gone AS (
   DELETE FROM orders.outbox_orders o USING page p
   WHERE o.id = p.id AND p.created_at < now() - make_interval(secs => $3)
@@ -31,7 +31,7 @@ FROM page p;
 WITH page AS MATERIALIZED (
   SELECT l.idempotency_key, l.first_seen_at FROM orders.idempo_ledger l
   WHERE l.first_seen_at < now() - make_interval(secs => $4) AND l.first_seen_at >= $1
-    AND (l.first_seen_at, l.idempotency_key) > ($1, $2) AND (SELECT pg_try_advisory_xact_lock(128021775215472))
+    AND (l.first_seen_at, l.idempotency_key) > ($1, $2) AND (SELECT pg_try_advisory_xact_lock(cn_names.lock_ledger()))
   ORDER BY l.first_seen_at, l.idempotency_key LIMIT $3),
 gone AS (
   DELETE FROM orders.idempo_ledger l USING page p

@@ -21,7 +21,7 @@ WHERE o.id = due.id;
 
 -- One worker at a time looks for the first of each instrument: two with different snapshots could each find one.
 -- name: lock_instruments
-SELECT pg_advisory_xact_lock(128021775215470);
+SELECT pg_advisory_xact_lock(cn_names.lock_instruments());
 
 -- Rows with what the ledger says of their key. A settled failure of a pending row means that it was requeued: its
 -- ledger row is open again, with an audit row; where somebody has locked that, the row is left for later.

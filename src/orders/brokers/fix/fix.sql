@@ -206,7 +206,7 @@ audited AS (
   SELECT 'fix', 'late report', orders.key_hash(w.idempotency_key), w.id, jsonb_build_object('status', $2::text),
     '{"status": "pending"}', 'the broker has the order'
   FROM woken w WHERE $2::text = 'aborted')
-SELECT pg_notify('orders_pending', '') FROM woken;
+SELECT pg_notify(cn_names.channel_orders_pending(), '') FROM woken;
 
 -- name: fix_set_applied
 UPDATE orders.fix_orders SET reports_applied = $4
