@@ -54,7 +54,7 @@ std::size_t feed(Parser& parser, std::string_view stream, std::size_t piece,
     for (bool goes_on = true; goes_on;) {
       const std::string bytes(
           stream.substr(consumed, given - consumed));  // a copy: the sanitizer sees its end
-      const auto n = parser.put(bytes);
+      const auto n = parser.feed(bytes);
       require(n <= bytes.size());
       consumed += n;
       if (!has_head && (parser.state() == ParseState::body || parser.state() == ParseState::complete)) {
@@ -116,10 +116,10 @@ Story response_story(std::string_view stream, std::size_t piece) {
   ResponseParser parser(kBodyBytesMax, false);
   Story story;
   feed(parser, stream, piece, [] {});
-  if (parser.state() == ParseState::head || parser.state() == ParseState::body) parser.put_end();
+  if (parser.state() == ParseState::head || parser.state() == ParseState::body) parser.feed_end();
   story.complete = parser.state() == ParseState::complete;
   if (story.complete) {
-    const auto response = parser.take();
+    const auto response = parser.take_response();
     require_clean(response.headers);
     require(response.body.size() <= kBodyBytesMax);
     story.text = std::to_string(response.status) + '\n' + text_of(response.headers) + response.body;

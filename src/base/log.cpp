@@ -176,14 +176,15 @@ class Writer {
       busy_ = true;
       const auto sink = sink_;
       lock.unlock();
-      put(lines, sink);
+      write_lines(lines, sink);
       lock.lock();
       busy_ = false;
       if (queue_.empty()) idle_.notify_all();
     }
   }
 
-  static void put(const std::deque<std::string>& lines, const std::function<void(std::string_view)>& sink) {
+  static void write_lines(const std::deque<std::string>& lines,
+                          const std::function<void(std::string_view)>& sink) {
     if (sink) {
       for (const auto& line : lines) sink(line);
       return;

@@ -1,9 +1,11 @@
 #include "base/service.hpp"
 
 #include <exception>
+#include <optional>
 #include <ranges>
 #include <utility>
 
+#include "base/attempt.hpp"
 #include "base/backoff.hpp"
 #include "base/log.hpp"
 
@@ -60,14 +62,25 @@ HealthState HealthBoard::overall() const {
 
 struct Supervisor::Child {
   Child(std::shared_ptr<Service> s, const Executor& executor)
-      : service(std::move(s)), settled(executor), stop_asked(executor), ended(executor) {}
+      : service(std::move(s)), started(executor), stop_asked(executor), ended(executor) {}
   [[nodiscard]] std::string name() const { return std::string(service->name()); }
 
+  // Ends or throws when the service has.
+  Task<void> start_and_run(const Clock& clock, HealthBoard& board) {
+    up_since.reset();
+    co_await service->start();
+    up_since = clock.steady();
+    board.report(name(), service->essential(), {HealthState::up, {}});
+    started.set();
+    co_await service->run();
+  }
+
   std::shared_ptr<Service> service;
-  Signal settled;  // up for the first time, or given up
+  Signal started;  // up for the first time, or given up
   Signal stop_asked;
   Signal ended;
   std::exception_ptr unmendable;
+  std::optional<SteadyTime> up_since;  // of the run that is under way, or was the last
   bool spawned = false;
   bool stops_first = false;
 };
@@ -103,10 +116,10 @@ Task<void> Supervisor::start() {
       if (error)
         log::error("supervisor", "supervision ended",
                    {{"service", child->name()}, {"error", describe(error)}});
-      child->settled.set();
+      child->started.set();
       child->ended.set();
     });
-    co_await child->settled.wait();
+    co_await child->started.wait();
     if (child->unmendable) std::rethrow_exception(child->unmendable);
   }
 }
@@ -117,31 +130,19 @@ Task<void> Supervisor::supervise(std::shared_ptr<Child> child) {
   Backoff backoff(kRestartFirst, kRestartMost);
   bool was_up = false;
   while (!child->stop_asked.is_set()) {
-    std::exception_ptr failure;
-    SteadyTime since{};
     if (!was_up && restarts_.with({name}).value() == 0) {
       board_.report(name, service.essential(), {HealthState::starting, {}});
     }
-    try {
-      co_await service.start();
-      since = clock_.steady();
-      was_up = true;
-      board_.report(name, service.essential(), {HealthState::up, {}});
-      child->settled.set();
-      co_await service.run();
-    } catch (const UserError&) {
-      if (!was_up) {
-        child->unmendable = std::current_exception();
-        board_.report(name, service.essential(), {HealthState::down, describe(child->unmendable)});
-        co_return;
-      }
-      failure = std::current_exception();
-    } catch (...) {
-      failure = std::current_exception();
+    const auto ran = co_await attempt(child->start_and_run(clock_, board_));
+    was_up = was_up || child->up_since;
+    if (!ran && !was_up && is_a<UserError>(ran.error())) {
+      child->unmendable = ran.error();
+      board_.report(name, service.essential(), {HealthState::down, describe(child->unmendable)});
+      co_return;
     }
     if (child->stop_asked.is_set()) break;
-    const auto why = failure ? describe(failure) : std::string("ended by itself");
-    if (since != SteadyTime{} && clock_.steady() - since > kRanWell) backoff.reset();
+    const auto why = ran ? std::string("ended by itself") : describe(ran.error());
+    if (child->up_since && clock_.steady() - *child->up_since > kRanWell) backoff.reset();
     const auto delay = backoff.next();
     restarts_.with({name}).add();
     board_.report(name, service.essential(), {was_up ? HealthState::degraded : HealthState::down, why});
@@ -155,7 +156,7 @@ Task<void> Supervisor::supervise(std::shared_ptr<Child> child) {
 void Supervisor::interrupt() {
   stopping_ = true;
   for (const auto& child : children_) {
-    if (child->spawned) child->settled.set();
+    if (child->spawned) child->started.set();
   }
 }
 

@@ -16,7 +16,7 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-void take(DocumentTags& tags, std::string_view name, std::string_view value) {
+void add_tag(DocumentTags& tags, std::string_view name, std::string_view value) {
   if (name == "title" && !tags.title) tags.title = value;
   if (name == "summary" && !tags.summary) tags.summary = value;
   if (name == "scope" && value != "public") tags.scoped = true;
@@ -44,7 +44,7 @@ DocumentTags read_document_tags(std::string_view tags_json) {
     std::string_view name;
     std::string_view value;
     if (values.at(0).get(name) != simdjson::SUCCESS || values.at(1).get(value) != simdjson::SUCCESS) continue;
-    take(tags, name, value);
+    add_tag(tags, name, value);
   }
   std::sort(tags.numbers.begin(), tags.numbers.end());
   tags.numbers.erase(std::unique(tags.numbers.begin(), tags.numbers.end()), tags.numbers.end());

@@ -68,7 +68,7 @@ class Scanner {
     for (std::size_t at = 0; at < normal_.size();) {
       const auto start = at;
       const auto c = next_character(normal_, at);
-      take(class_of(c), start, at);
+      add_character(class_of(c), start, at);
     }
     end_word(normal_.size());
     end_run();
@@ -76,7 +76,7 @@ class Scanner {
   }
 
  private:
-  void take(Class kind, std::size_t start, std::size_t end) {
+  void add_character(Class kind, std::size_t start, std::size_t end) {
     if (kind == Class::ignored) return;
     if (kind != Class::word) end_word(start);
     if (kind != Class::run) end_run();

@@ -57,7 +57,7 @@ Task<Answer> read_answer(SocketTransport& transport, bool head_only, std::size_t
   for (int interim = 0; interim <= kInterimMax; ++interim) {
     ResponseParser parser(body_bytes_max, head_only);
     while (true) {
-      const auto consumed = parser.put(input);
+      const auto consumed = parser.feed(input);
       input.erase(0, consumed);
       if (parser.state() == ParseState::failed)
         throw ClientError(Kind::bad_response, true, parser.fault().message);
@@ -68,10 +68,10 @@ Task<Answer> read_answer(SocketTransport& transport, bool head_only, std::size_t
       const auto n = co_await transport.read_some(std::span(input).subspan(before));
       input.resize(before + n);
       if (n > 0) continue;
-      parser.put_end();
+      parser.feed_end();
       if (parser.state() == ParseState::failed) throw NetError(parser.fault().message);
     }
-    Answer answer{parser.take(), parser.keep_alive() && input.empty()};
+    Answer answer{parser.take_response(), parser.keep_alive() && input.empty()};
     if (answer.response.status >= 200) co_return answer;
     if (answer.response.status == 101) break;
   }
@@ -169,18 +169,18 @@ Task<Response> HttpClient::send(ClientRequest request, Deadline deadline) {
   const auto head = request_head(request, state->options.user_agent);
   const auto origin = fmt::format("{}://{}", request.url.secure ? "https" : "http",
                                   fmt::format("{}:{}", request.url.host, request.url.port));
-  auto transport = state->pool.take(origin);
+  auto transport = state->pool.borrow(origin);
   bool reused = transport != nullptr;
   while (true) {
     if (!transport) transport = co_await state->connect(request.url, deadline);
     if (request.may_go && !request.may_go()) {
-      state->pool.give(origin, std::move(transport));
+      state->pool.give_back(origin, std::move(transport));
       throw ClientError(Kind::held_back, false, "the request was held back");
     }
     auto answer = co_await attempt(state->exchange(transport, request, head, deadline));
     if (answer) {
       if (answer->keep_alive) {
-        state->pool.give(origin, std::move(transport));
+        state->pool.give_back(origin, std::move(transport));
       } else {
         transport->close();
       }

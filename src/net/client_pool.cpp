@@ -4,7 +4,7 @@
 
 namespace todoke::net {
 
-std::shared_ptr<SocketTransport> ClientPool::take(const std::string& origin) {
+std::shared_ptr<SocketTransport> ClientPool::borrow(const std::string& origin) {
   drop_expired();
   for (auto it = idle_.begin(); it != idle_.end();) {
     if (it->origin != origin) {
@@ -19,7 +19,7 @@ std::shared_ptr<SocketTransport> ClientPool::take(const std::string& origin) {
   return nullptr;
 }
 
-void ClientPool::give(const std::string& origin, std::shared_ptr<SocketTransport> transport) {
+void ClientPool::give_back(const std::string& origin, std::shared_ptr<SocketTransport> transport) {
   drop_expired();
   idle_.push_front({origin, std::move(transport), std::chrono::steady_clock::now()});
   std::size_t of_origin = 0;

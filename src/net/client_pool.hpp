@@ -16,9 +16,9 @@ class ClientPool {
       : per_host_max_(per_host_max), total_max_(total_max), idle_timeout_(idle_timeout) {}
 
   // A connection that looks alive, the most recently used first; null when there is none.
-  std::shared_ptr<SocketTransport> take(const std::string& origin);
+  std::shared_ptr<SocketTransport> borrow(const std::string& origin);
   // Keeps it for the next request; closes the oldest where there are too many.
-  void give(const std::string& origin, std::shared_ptr<SocketTransport> transport);
+  void give_back(const std::string& origin, std::shared_ptr<SocketTransport> transport);
   [[nodiscard]] std::size_t size() const { return idle_.size(); }
 
  private:

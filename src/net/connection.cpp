@@ -221,7 +221,7 @@ Task<bool> Connection::read_head(RequestParser& parser) {
     enter(Phase::header, context_->limits.header_timeout);
   }
   while (true) {
-    const auto consumed = parser.put(input_);
+    const auto consumed = parser.feed(input_);
     input_.erase(0, consumed);
     if (parser.state() == ParseState::failed) co_return co_await refuse_and_close(parser.fault());
     if (parser.state() != ParseState::head) co_return true;
@@ -237,7 +237,7 @@ Task<bool> Connection::read_head(RequestParser& parser) {
 Task<bool> Connection::read_body(RequestParser& parser) {
   enter(Phase::body, context_->limits.body_timeout);
   while (true) {
-    const auto consumed = parser.put(input_);
+    const auto consumed = parser.feed(input_);
     input_.erase(0, consumed);
     if (parser.state() == ParseState::failed) co_return co_await refuse_and_close(parser.fault());
     if (parser.state() == ParseState::complete) co_return true;

@@ -45,7 +45,7 @@ class Feeder {
     parser.eager(false);             // stop at the end of the header
   }
 
-  std::size_t put(std::string_view input) {
+  std::size_t feed(std::string_view input) {
     std::size_t consumed = 0;
     while (state == ParseState::head || state == ParseState::body) {
       boost::system::error_code error;
@@ -118,7 +118,7 @@ struct RequestParser::Impl : Feeder<http::request_parser<http::string_body>> {
 RequestParser::RequestParser() : impl_(std::make_unique<Impl>()) {}
 RequestParser::~RequestParser() = default;
 
-std::size_t RequestParser::put(std::string_view input) {
+std::size_t RequestParser::feed(std::string_view input) {
   std::size_t skipped = 0;
   // RFC 9112, 2.2: empty lines before a request are ignored.
   while (!impl_->started && input.starts_with("\r\n")) {
@@ -128,7 +128,7 @@ std::size_t RequestParser::put(std::string_view input) {
   if (!impl_->started && (input.empty() || input == "\r")) return skipped;
   impl_->started = true;
   const auto before = impl_->state;
-  const auto consumed = impl_->put(input);
+  const auto consumed = impl_->feed(input);
   const auto now = impl_->state;
   if (before == ParseState::head && (now == ParseState::body || now == ParseState::complete))
     impl_->check_head();
@@ -178,11 +178,11 @@ ResponseParser::ResponseParser(std::size_t body_bytes_max, bool head_only) : imp
 }
 ResponseParser::~ResponseParser() = default;
 
-std::size_t ResponseParser::put(std::string_view input) {
-  return impl_->put(input);
+std::size_t ResponseParser::feed(std::string_view input) {
+  return impl_->feed(input);
 }
 
-void ResponseParser::put_end() {
+void ResponseParser::feed_end() {
   boost::system::error_code error = http::error::partial_message;
   if (impl_->parser.got_some()) impl_->parser.put_eof(error);
   if (error) return impl_->fail({502, "BAD_RESPONSE", "the connection ended inside the response"});
@@ -199,7 +199,7 @@ bool ResponseParser::keep_alive() const {
   return impl_->parser.keep_alive();
 }
 
-Response ResponseParser::take() {
+Response ResponseParser::take_response() {
   auto& message = impl_->parser.get();
   Response response;
   response.status = static_cast<int>(message.result_int());

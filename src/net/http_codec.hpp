@@ -44,7 +44,7 @@ class RequestParser {
 
   // Parses up to the end of the header first, then, with later calls, up to the end of the body. Returns the
   // bytes consumed.
-  std::size_t put(std::string_view input);
+  std::size_t feed(std::string_view input);
   [[nodiscard]] ParseState state() const;
   [[nodiscard]] const Fault& fault() const;
 
@@ -73,14 +73,14 @@ class ResponseParser {
   ResponseParser(const ResponseParser&) = delete;
   ResponseParser& operator=(const ResponseParser&) = delete;
 
-  std::size_t put(std::string_view input);
+  std::size_t feed(std::string_view input);
   // The peer has closed: completes a body without declared length, fails any other.
-  void put_end();
+  void feed_end();
   [[nodiscard]] ParseState state() const;
   [[nodiscard]] const Fault& fault() const;  // its message only
   [[nodiscard]] bool keep_alive() const;
   // When complete.
-  Response take();
+  Response take_response();
 
  private:
   struct Impl;

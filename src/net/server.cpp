@@ -44,7 +44,7 @@ struct Census {
   Signal empty;
 };
 
-void leave(std::shared_ptr<Census> census, std::atomic<std::size_t> Census::* count) {
+void count_out(std::shared_ptr<Census> census, std::atomic<std::size_t> Census::* count) {
   const Executor executor = census->empty.executor();
   asio::post(executor, [census = std::move(census), count] {
     --((*census).*count);
@@ -261,7 +261,7 @@ void HttpServer::State::admit(AcceptedSocket accepted) {
             log::error("http", "connection failed",
                        {{"listener", ctx->listener}, {"error", describe(error)}});
           ctx->metrics.connections.add(-1);
-          leave(std::move(c), &Census::connections);
+          count_out(std::move(c), &Census::connections);
         });
 }
 
@@ -272,7 +272,7 @@ void HttpServer::State::turn_away_or_close(AcceptedSocket accepted, const Execut
   spawn(worker, turn_away(worker, std::move(accepted.socket), std::move(accepted.peer_ip)),
         [c = census](const std::exception_ptr& error) mutable {
           if (error) log::debug("http", "refusal failed", {{"error", describe(error)}});
-          leave(std::move(c), &Census::refusals);
+          count_out(std::move(c), &Census::refusals);
         });
 }
 

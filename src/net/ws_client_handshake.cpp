@@ -35,7 +35,7 @@ struct HandshakeAnswer {
   Headers headers;
 };
 
-std::string_view take_line(std::string_view& rest) {
+std::string_view cut_line(std::string_view& rest) {
   const auto end = rest.find("\r\n");
   const auto line = rest.substr(0, end);
   rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 2);
@@ -44,7 +44,7 @@ std::string_view take_line(std::string_view& rest) {
 
 HandshakeAnswer parse_answer(std::string_view head) {
   HandshakeAnswer answer;
-  const std::string_view status_line = take_line(head);
+  const std::string_view status_line = cut_line(head);
   constexpr std::string_view protocol = "HTTP/1.1 ";
   const auto digits = status_line.substr(std::min(protocol.size(), status_line.size())).substr(0, 3);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), answer.status);
@@ -52,7 +52,7 @@ HandshakeAnswer parse_answer(std::string_view head) {
     throw NetError("the answer to the handshake is not HTTP/1.1");
   }
   while (!head.empty()) {
-    std::string_view line = take_line(head);
+    std::string_view line = cut_line(head);
     const auto colon = line.find(':');
     if (colon == std::string_view::npos || colon == 0 || line[0] == ' ' || line[0] == '\t') {
       throw NetError("the answer to the handshake has a malformed header");

@@ -39,18 +39,18 @@ class Parser {
       if (extensions.size() == kExtensionsMax) return refuse("too many extensions");
       Extension extension;
       if (!token(extension.name)) return refuse("a name of an extension was expected");
-      while (take(';')) {
+      while (skip(';')) {
         if (extension.parameters.size() == kParametersMax) return refuse("too many parameters");
         Parameter parameter;
         if (!token(parameter.name)) return refuse("a name of a parameter was expected");
-        if (take('=')) {
+        if (skip('=')) {
           parameter.value.emplace();
           if (!value(*parameter.value)) return refuse("a value of a parameter was expected");
         }
         extension.parameters.push_back(std::move(parameter));
       }
       extensions.push_back(std::move(extension));
-    } while (take(','));
+    } while (skip(','));
     skip_blanks();
     if (at_ != text_.size()) return refuse("unexpected text after an extension");
     return extensions;
@@ -61,7 +61,7 @@ class Parser {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
   }
 
-  bool take(char wanted) {
+  bool skip(char wanted) {
     skip_blanks();
     if (at_ == text_.size() || text_[at_] != wanted) return false;
     ++at_;
@@ -76,7 +76,7 @@ class Parser {
 
   // A token, or a quoted string whose content is one.
   bool value(std::string& into) {
-    if (!take('"')) return token(into);
+    if (!skip('"')) return token(into);
     while (at_ < text_.size() && text_[at_] != '"') {
       if (text_[at_] == '\\') ++at_;
       if (at_ == text_.size()) return false;

@@ -81,7 +81,7 @@ Task<void> WsSession::read_until_end() {
       if (reading_blocked()) co_await wait_while_blocked();
       const WsEvent event = receiver_.next();
       if (event.kind == WsEvent::Kind::starved) break;
-      take(event);
+      handle_event(event);
       if (event.kind == WsEvent::Kind::close || event.kind == WsEvent::Kind::failed) co_return;
     }
     if (!buffered_.empty()) std::string().swap(buffered_);
@@ -130,7 +130,7 @@ void WsSession::resume_reading() {
   if (pauses_ == 0) changed();
 }
 
-void WsSession::take(const WsEvent& event) {
+void WsSession::handle_event(const WsEvent& event) {
   switch (event.kind) {
     case WsEvent::Kind::message:
       if (metrics_ != nullptr) metrics_->messages_received.add();

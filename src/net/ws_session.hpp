@@ -66,7 +66,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   Task<void> linger();
   std::span<char> read_buffer();
   void note_read(bool filled);
-  void take(const WsEvent& event);
+  void handle_event(const WsEvent& event);
   [[nodiscard]] bool reading_blocked() const;
 
   // Writing (ws_session_write.cpp).

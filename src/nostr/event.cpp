@@ -115,17 +115,17 @@ Event assemble(const EventParts& parts) {
   out += "\"}";
   event.json_size_ = narrow(out.size());
 
-  const auto settle = [&out](Event::Slice& slice, std::string_view decoded) {
+  const auto append_decoded = [&out](Event::Slice& slice, std::string_view decoded) {
     if (slice.offset != kBehindJson) return;
     slice.offset = narrow(out.size());
     out += decoded;
   };
-  settle(event.content_, parts.content);
+  append_decoded(event.content_, parts.content);
   std::size_t at = 0;
   text = parts.strings.begin();
   for (const auto size : parts.tag_sizes) {
     ++at;
-    for (std::uint32_t i = 0; i < size; ++i) settle(event.tags_[at++], *text++);
+    for (std::uint32_t i = 0; i < size; ++i) append_decoded(event.tags_[at++], *text++);
   }
   event.index_letters();
   return event;

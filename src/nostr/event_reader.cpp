@@ -51,7 +51,7 @@ bool read_hex(od::value& value, Value& out) {
 
 }  // namespace
 
-std::optional<Reason> EventReader::take(const JsonString& string) {
+std::optional<Reason> EventReader::note_string(const JsonString& string) {
   if (string.form == EscapeForm::lone_surrogate) return Reason::text_not_unicode;
   if (string.form != EscapeForm::canonical) canonical_ = false;
   return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<Reason> EventReader::read_tags(od::value& value, const EventLimits
       if (std::move(inner).get(item) != simdjson::SUCCESS) return Reason::malformed_tags;
       const auto string = read_string(item);
       if (!string) return Reason::malformed_tags;
-      if (const auto refused = take(*string)) return refused;
+      if (const auto refused = note_string(*string)) return refused;
       if (size == limits.tag_values_max) return Reason::tag_too_long;
       tags_size_ += string->raw.size() + (size == 0 ? 2U : 3U);
       parts_.strings.push_back(string->text);
@@ -112,7 +112,7 @@ std::optional<Reason> EventReader::read_member(unsigned member, od::value& value
     case kContent: {
       const auto string = read_string(value);
       if (!string) return Reason::malformed_content;
-      if (const auto refused = take(*string)) return refused;
+      if (const auto refused = note_string(*string)) return refused;
       parts_.content = string->text;
       content_raw_ = string->raw;
       break;

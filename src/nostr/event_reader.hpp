@@ -25,7 +25,7 @@ class EventReader {
  private:
   std::optional<Reason> read_member(unsigned member, od::value& value, const EventLimits& limits);
   std::optional<Reason> read_tags(od::value& value, const EventLimits& limits);
-  std::optional<Reason> take(const JsonString& string);
+  std::optional<Reason> note_string(const JsonString& string);
 
   EventParts parts_;
   std::string_view content_raw_;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "pg/connection_state.hpp"
 
 namespace todoke::pg {
@@ -15,7 +16,7 @@ namespace {
 
 // What libpq is given at once; it copies it.
 constexpr std::size_t kPutBytesMax = 256 * 1024;
-constexpr std::size_t kTakeBytes = 64 * 1024;
+constexpr std::size_t kReceiveBytes = 64 * 1024;
 
 [[noreturn]] void throw_failure(Connection::State& state, Error::Fields fields, const Statement& statement) {
   if (state.cancelled) {
@@ -26,7 +27,7 @@ constexpr std::size_t kTakeBytes = 64 * 1024;
 }
 
 // Reads to the end of the command. The rows copied, or the server's error.
-Task<std::int64_t> take_outcome(Connection::State& state, Statement statement) {
+Task<std::int64_t> read_outcome(Connection::State& state, Statement statement) {
   std::optional<Error::Fields> failure;
   std::int64_t rows = 0;
   while (true) {
@@ -61,10 +62,10 @@ Task<bool> send_copy(Connection::State& state, Statement statement, ExecStatusTy
   throw std::logic_error(fmt::format("{} is not the COPY that it was run as", statement.name));
 }
 
-// Gives the pieces to `take` and returns what it threw, if it did; the rest of the stream is read and
+// Gives the pieces to `receive` and returns what it threw, if it did; the rest of the stream is read and
 // forgotten then.
-Task<std::exception_ptr> take_stream(Connection::State& state, Statement statement,
-                                     std::function<Task<void>(std::string_view)>& take) {
+Task<std::exception_ptr> read_stream(Connection::State& state, Statement statement,
+                                     std::function<Task<void>(std::string_view)>& receive) {
   std::exception_ptr refused;
   std::string piece;
   while (true) {
@@ -74,12 +75,8 @@ Task<std::exception_ptr> take_stream(Connection::State& state, Statement stateme
     const std::unique_ptr<char, decltype(&PQfreemem)> owner(row, PQfreemem);
     if (length > 0 && !refused) piece.append(row, static_cast<std::size_t>(length));
     const bool over = length == -1 || length == -2;
-    if (!refused && (piece.size() >= kTakeBytes || (over && !piece.empty()))) {
-      try {
-        co_await take(piece);
-      } catch (...) {
-        refused = std::current_exception();
-      }
+    if (!refused && (piece.size() >= kReceiveBytes || (over && !piece.empty()))) {
+      if (const auto received = co_await attempt(receive(piece)); !received) refused = received.error();
       piece.clear();
       if (refused && !over && !state.cancelled) state.start_cancel();
     }
@@ -93,19 +90,13 @@ Task<std::exception_ptr> take_stream(Connection::State& state, Statement stateme
 }
 
 Task<std::int64_t> run_copy_out(Connection::State& state, Statement statement,
-                                std::function<Task<void>(std::string_view)>& take) {
+                                std::function<Task<void>(std::string_view)>& receive) {
   co_await send_copy(state, statement, PGRES_COPY_OUT);
-  const auto refused = co_await take_stream(state, statement, take);
-  std::int64_t rows = 0;
-  std::exception_ptr failure;
-  try {
-    rows = co_await take_outcome(state, statement);
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  const auto refused = co_await read_stream(state, statement, receive);
+  const auto rows = co_await attempt(read_outcome(state, statement));
   if (refused) std::rethrow_exception(refused);
-  if (failure) std::rethrow_exception(failure);
-  co_return rows;
+  if (!rows) std::rethrow_exception(rows.error());
+  co_return *rows;
 }
 
 }  // namespace
@@ -121,7 +112,7 @@ Task<CopyIn> CopyIn::start(Connection& connection, Statement statement, Deadline
 CopyIn::CopyIn(CopyIn&& other) noexcept
     : connection_(std::exchange(other.connection_, nullptr)), statement_(other.statement_) {}
 
-Task<void> CopyIn::put(std::string_view piece) {
+Task<void> CopyIn::send_piece(std::string_view piece) {
   auto& state = connection_->state();
   const auto doing = fmt::format("running {}", statement_.name);
   while (!piece.empty() && !state.cancelled) {
@@ -140,7 +131,7 @@ Task<void> CopyIn::write(std::string_view piece) {
   const Claim claim(state);
   if (state.conn == nullptr) throw ConnectionLost("the connection is closed");
   if (!state.cancelled && std::chrono::steady_clock::now() >= state.until) state.start_cancel();
-  co_await put(piece);
+  co_await send_piece(piece);
   if (state.cancelled) co_await finish_call(state, complete("the deadline passed"));
 }
 
@@ -166,15 +157,15 @@ Task<std::int64_t> CopyIn::complete(const char* abort_reason) {
   if (taken < 0) state.throw_bad(Io::lost, doing);
   const auto io = co_await state.flush();
   if (io != Io::ok) state.throw_bad(io, doing);
-  co_return co_await take_outcome(state, statement_);
+  co_return co_await read_outcome(state, statement_);
 }
 
 Task<std::int64_t> copy_out(Connection& connection, Statement statement,
-                            std::function<Task<void>(std::string_view)> take, Deadline deadline) {
+                            std::function<Task<void>(std::string_view)> receive, Deadline deadline) {
   auto& state = connection.state();
   const Claim claim(state);
   co_await state.begin(deadline);
-  co_return co_await finish_call(state, run_copy_out(state, statement, take));
+  co_return co_await finish_call(state, run_copy_out(state, statement, receive));
 }
 
 }  // namespace todoke::pg

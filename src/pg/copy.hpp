@@ -33,17 +33,17 @@ class CopyIn {
  private:
   explicit CopyIn(Connection& connection, Statement statement)
       : connection_(&connection), statement_(statement) {}
-  Task<void> put(std::string_view piece);
+  Task<void> send_piece(std::string_view piece);
   Task<std::int64_t> complete(const char* abort_reason);
 
   Connection* connection_;  // null when it is over
   Statement statement_;
 };
 
-// COPY … TO STDOUT. `take` gets the stream in pieces of about 64 KiB and of whole rows, one after the other;
-// while it waits, no more is read. When it throws, the copy is cancelled and the exception goes on to the
-// caller. Returns the number of rows.
+// COPY … TO STDOUT. `receive` gets the stream in pieces of about 64 KiB and of whole rows, one after the
+// other; while it waits, no more is read. When it throws, the copy is cancelled and the exception goes on to
+// the caller. Returns the number of rows.
 Task<std::int64_t> copy_out(Connection& connection, Statement statement,
-                            std::function<Task<void>(std::string_view)> take, Deadline deadline);
+                            std::function<Task<void>(std::string_view)> receive, Deadline deadline);
 
 }  // namespace todoke::pg

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -141,18 +142,12 @@ Task<MigrationReport> migrate(Connection& connection, std::span<const Migration>
                               std::string applied_by, std::string node_role) {
   check_list(migrations);
   co_await connection.query(sql::kLockMigrations, {}, Deadline::after(kLockWaitMax));
-  MigrationReport report;
-  std::exception_ptr failure;
-  try {
-    report = co_await migrate_locked(connection, migrations, applied_by, node_role);
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  auto report = co_await attempt(migrate_locked(connection, migrations, applied_by, node_role));
   // The unlocking call rolls back what a failed file left open. A connection that broke has let go of the
   // lock already.
   if (connection.usable()) co_await connection.query(sql::kUnlockMigrations, {}, Deadline::after(kBookMax));
-  if (failure) std::rethrow_exception(failure);
-  co_return report;
+  if (!report) std::rethrow_exception(report.error());
+  co_return std::move(*report);
 }
 
 Task<MigrationStatus> migration_status(Connection& connection, std::span<const Migration> migrations,

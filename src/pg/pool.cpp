@@ -39,15 +39,15 @@ struct PoolInside {
     InLine& operator=(const InLine&) = delete;
     ~InLine() {
       if (!waiter_) return;
-      auto grant = leave();
+      auto grant = leave_line();
       if (!grant) return;
       if (grant->connection) {
-        core_->put(std::move(grant->connection), grant->made);
+        core_->give_back(std::move(grant->connection), grant->made);
       } else {
         core_->drop();
       }
     }
-    std::optional<Core::Grant> leave() { return core_->leave(std::exchange(waiter_, nullptr)); }
+    std::optional<Core::Grant> leave_line() { return core_->leave_line(std::exchange(waiter_, nullptr)); }
 
    private:
     std::shared_ptr<Core> core_;
@@ -56,11 +56,11 @@ struct PoolInside {
 
   static Task<Core::Grant> get_place(std::shared_ptr<Core> core, Executor executor, SteadyTime until) {
     std::shared_ptr<Core::Waiter> waiter;
-    auto grant = core->take_or_join(waiter, executor);
+    auto grant = core->acquire_or_join(waiter, executor);
     if (grant) co_return std::move(*grant);
     InLine in_line(core, waiter);
     const bool woken = co_await waiter->woken.wait_for(until - steady_clock::now());
-    grant = in_line.leave();
+    grant = in_line.leave_line();
     if (grant) co_return std::move(*grant);
     if (woken) throw ConnectionLost("the connection pool is closed");
     throw PoolTimeout("no database connection became free in time");
@@ -99,10 +99,11 @@ struct PoolInside {
     }
   }
 
-  static Task<void> roll_back_and_put(Place place, std::unique_ptr<Connection> connection, SteadyTime made) {
+  static Task<void> roll_back_and_give_back(Place place, std::unique_ptr<Connection> connection,
+                                            SteadyTime made) {
     co_await connection->settle(Deadline::after(kRollbackMax));
     connection->detach();
-    if (connection->usable() && !connection->in_transaction()) place.put(std::move(connection), made);
+    if (connection->usable() && !connection->in_transaction()) place.give_back(std::move(connection), made);
   }
 };
 
@@ -125,10 +126,10 @@ Lease::~Lease() {
   }
   if (!connection->in_transaction()) {
     connection->detach();
-    place.put(std::move(connection), made_);
+    place.give_back(std::move(connection), made_);
     return;
   }
-  spawn(executor_, PoolInside::roll_back_and_put(std::move(place), std::move(connection), made_),
+  spawn(executor_, PoolInside::roll_back_and_give_back(std::move(place), std::move(connection), made_),
         [](const std::exception_ptr& error) {
           if (error) log::debug("pg", "rollback failed, connection closed", {{"error", describe(error)}});
         });
@@ -147,7 +148,6 @@ Task<Lease> Pool::acquire(Deadline deadline) {
   const auto began = steady_clock::now();
   const auto until = std::min(deadline.at(), began + core->options.wait_max);
 
-  std::exception_ptr failure;
   try {
     auto grant = co_await PoolInside::get_place(core, executor, until);
     Place place(core);
@@ -160,14 +160,13 @@ Task<Lease> Pool::acquire(Deadline deadline) {
     core->metrics.wait_seconds.observe(std::chrono::duration<double>(steady_clock::now() - began).count());
     co_return Lease(place.hand_on(), std::move(connection), grant.made, executor);
   } catch (const PoolTimeout&) {
-    failure = std::current_exception();
+    core->metrics.timeouts.add();
+    throw;
   }
-  core->metrics.timeouts.add();
-  std::rethrow_exception(failure);
 }
 
 void Pool::close_expired() {
-  core_->take_expired();
+  core_->remove_expired();
 }
 
 void Pool::close() {

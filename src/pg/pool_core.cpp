@@ -41,8 +41,8 @@ Lease::Core::Core(PoolOptions o, const Clock& c, metrics::Registry& registry)
       metrics(registry, options.name),
       backoff(kConnectBackoffFirst, kConnectBackoffMost) {}
 
-std::optional<Lease::Core::Grant> Lease::Core::take_or_join(std::shared_ptr<Waiter>& waiter,
-                                                            const Executor& executor) {
+std::optional<Lease::Core::Grant> Lease::Core::acquire_or_join(std::shared_ptr<Waiter>& waiter,
+                                                               const Executor& executor) {
   const std::lock_guard lock(mutex);
   if (closed) throw ConnectionLost("the connection pool is closed");
   const bool room = !idle.empty() || busy < options.connections_max;
@@ -65,14 +65,14 @@ std::optional<Lease::Core::Grant> Lease::Core::take_or_join(std::shared_ptr<Wait
   return grant;
 }
 
-std::optional<Lease::Core::Grant> Lease::Core::leave(const std::shared_ptr<Waiter>& waiter) {
+std::optional<Lease::Core::Grant> Lease::Core::leave_line(const std::shared_ptr<Waiter>& waiter) {
   const std::lock_guard lock(mutex);
   line.remove(waiter);
   show();
   return std::exchange(waiter->grant, std::nullopt);
 }
 
-void Lease::Core::put(std::unique_ptr<Connection> connection, SteadyTime made) {
+void Lease::Core::give_back(std::unique_ptr<Connection> connection, SteadyTime made) {
   // Closed, if it is, after the lock is let go.
   std::unique_ptr<Connection> unwanted;
   const std::lock_guard lock(mutex);
@@ -139,7 +139,7 @@ std::string Lease::Core::last_connect_failure() const {
   return connect_failure;
 }
 
-std::vector<Lease::Core::Idle> Lease::Core::take_expired() {
+std::vector<Lease::Core::Idle> Lease::Core::remove_expired() {
   std::vector<Idle> expired;
   const std::lock_guard lock(mutex);
   for (auto it = idle.begin(); it != idle.end();) {

@@ -51,11 +51,11 @@ struct Lease::Core {
 
   // A grant, where one is to be had without waiting; otherwise joins the line. Throws PoolTimeout when the
   // line is full.
-  std::optional<Grant> take_or_join(std::shared_ptr<Waiter>& waiter, const Executor& executor);
+  std::optional<Grant> acquire_or_join(std::shared_ptr<Waiter>& waiter, const Executor& executor);
   // Leaves the line, or returns what was granted in the same moment.
-  std::optional<Grant> leave(const std::shared_ptr<Waiter>& waiter);
+  std::optional<Grant> leave_line(const std::shared_ptr<Waiter>& waiter);
   // Gives a connection back; it must be usable and idle.
-  void put(std::unique_ptr<Connection> connection, SteadyTime made);
+  void give_back(std::unique_ptr<Connection> connection, SteadyTime made);
   // Gives up a place: a connection was closed or could not be made.
   void drop();
 
@@ -66,7 +66,7 @@ struct Lease::Core {
   [[nodiscard]] std::string last_connect_failure() const;
 
   [[nodiscard]] bool too_old(SteadyTime made) const { return clock.steady() - made >= options.lifetime_max; }
-  std::vector<Idle> take_expired();
+  std::vector<Idle> remove_expired();
   // Everything that is idle; from now on nothing is given out.
   std::deque<Idle> shut();
   [[nodiscard]] bool is_closed() const {
@@ -104,8 +104,8 @@ class Place {
   ~Place() {
     if (core_) core_->drop();
   }
-  void put(std::unique_ptr<Connection> connection, SteadyTime made) {
-    std::exchange(core_, nullptr)->put(std::move(connection), made);
+  void give_back(std::unique_ptr<Connection> connection, SteadyTime made) {
+    std::exchange(core_, nullptr)->give_back(std::move(connection), made);
   }
   std::shared_ptr<Lease::Core> hand_on() { return std::exchange(core_, nullptr); }
 
