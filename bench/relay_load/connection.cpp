@@ -41,9 +41,9 @@ net::Url parse_ws_url(const std::string& text) {
 
 std::string_view header_value(std::string_view head, std::string_view name) {
   while (!head.empty()) {
-    auto line = net::cut_until(head, '\n');
+    auto line = cut_until(head, '\n');
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (net::same_ignoring_case(net::cut_until(line, ':'), name)) return net::trimmed(line);
+    if (same_ignoring_case(cut_until(line, ':'), name)) return trimmed(line);
   }
   return {};
 }
