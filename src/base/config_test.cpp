@@ -111,6 +111,7 @@ TEST(Config, AValueOutOfRangeOrOfTheWrongTypeSaysWhatIsAllowed) {
   EXPECT_THAT(refusal_of([&] { config.load_toml("server.count = 5.5", "t.toml"); }), HasSubstr("wrong type"));
   EXPECT_THAT(refusal_of([&] { config.set_flag("limits.rates", "perhaps"); }), HasSubstr("one of on off"));
   EXPECT_THAT(refusal_of([&] { config.set_flag("server.listen", "7447"); }), HasSubstr("host:port"));
+  EXPECT_THAT(refusal_of([&] { config.set_flag("server.names", "good,bad\xff"); }), HasSubstr("not UTF-8"));
   EXPECT_THAT(refusal_of([&] { config.set_flag("server.listen", "h:70000"); }), HasSubstr("host:port"));
   EXPECT_THAT(refusal_of([&] { config.set_flag("server.wait", "61s"); }), HasSubstr("1s to 1m"));
   EXPECT_THAT(refusal_of([&] { config.set_flag("limits.bytes", "99999999999GiB"); }), HasSubstr("size"));
