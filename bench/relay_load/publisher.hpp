@@ -1,6 +1,5 @@
 // What the cases that publish share: a receiver that leaves no reply unread, the account of which events are
-// answered, and the two ways to send events in the course of
-// a latency phase.
+// answered, and the two ways to send events in the course of a latency phase.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
-// Prometheus metrics: counters, gauges and histograms in families with bounded label sets.
-// Updating a series is an atomic operation; looking one up by labels takes a lock, so hot code keeps the
-// reference. References stay valid as long as the registry lives. A family that has reached its limit of
-// series gives the series whose labels are all "other", and `todoke_metrics_series_overflow_total` counts it.
+// Prometheus metrics: counters, gauges and histograms in families with bounded label sets. Updating a series
+// is an atomic operation; looking one up by labels takes a lock, so hot code keeps the reference. References
+// stay valid as long as the registry lives. A family that has reached its limit of series gives the series
+// whose labels are all "other", and `todoke_metrics_series_overflow_total` counts it.
 #pragma once
 
 #include <atomic>

@@ -82,8 +82,8 @@ class Child {
   std::shared_ptr<State> state_;
 };
 
-// A pidfd means the same process for ever, while a pid may pass to another one.
-// None with errno when there is no such process.
+// A pidfd means the same process for ever, while a pid may pass to another one. None with errno when there is
+// no such process.
 Fd open_pidfd(pid_t pid);
 // False with errno when it fails; ESRCH: the process has ended.
 bool send_to_pidfd(int pidfd, int signal_number);

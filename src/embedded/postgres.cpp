@@ -46,7 +46,7 @@ constexpr std::chrono::seconds kSilenceMax(60);
 // Making a database takes some hundred milliseconds; the limit is for a machine that is about to fall over.
 constexpr milliseconds kDatabaseMax(60'000);
 constexpr milliseconds kToolInterruptMax(2'000);
-// What a failing tool says last is what matters.
+// A failing tool says the important part last.
 constexpr std::size_t kToolOutputBytesMax = 16 * 1024;
 
 constexpr pg::Statement kNodeRoleExists{"node_role_exists",

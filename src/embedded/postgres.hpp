@@ -5,11 +5,11 @@
 //   the database todoke
 //
 // Promises: durable (checksums, fsync), reachable through a private Unix socket only unless log.listen opens
-// TCP (tcp.hpp), never runs as root. When todoke dies Postgres stops by itself (child.hpp);
-// when Postgres dies, run() throws and start() brings it back with all that was committed. A backend that
-// crashes is Postgres' own affair: it recovers without our help. Stopping takes at most 5 s: a fast shutdown,
-// after 4 s an immediate one (the next start replays the log). Costs: a thread that reads its log, and
-// the memory of settings.hpp.
+// TCP (tcp.hpp), never runs as root. When todoke dies Postgres stops by itself (child.hpp); when Postgres
+// dies, run() throws and start() brings it back with all that was committed. A backend that crashes is
+// Postgres' own affair: it recovers without our help. Stopping takes at most 5 s: a fast shutdown, after 4 s
+// an immediate one (the next start replays the log). Costs: a thread that reads its log, and the memory of
+// settings.hpp.
 #pragma once
 
 #include <memory>

@@ -14,7 +14,7 @@
 namespace todoke::index {
 namespace {
 
-// What arrived inside a window after its first page must not push the oldest of it out.
+// Events that arrive after a window's first page must not push the window's oldest events out.
 constexpr std::size_t kLateArrivalsMax = 1'000;
 // The floor of a window below which nothing was found when it was first looked at.
 constexpr std::int64_t kBeforeAll = std::numeric_limits<std::int64_t>::min();

@@ -30,7 +30,7 @@ class OtlpExporter final : public Service {
   [[nodiscard]] Expected<void> validate() const override;
   Task<void> start() override;
   Task<void> run() override;
-  // What is queued is sent once more, within half a second; a request under way has one second in all.
+  // Sends what is queued once more, within half a second; a request under way has one second in all.
   void stop() override;
 
  private:

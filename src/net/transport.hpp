@@ -1,5 +1,5 @@
-// A byte stream to one peer, plain TCP or TLS. HTTP and WebSocket are written once, against this.
-// Not thread-safe: one executor, one read and one write under way at a time (a read and a write may overlap).
+// A byte stream to one peer, plain TCP or TLS. HTTP and WebSocket are written once, against this. Not
+// thread-safe: one executor, one read and one write under way at a time (a read and a write may overlap).
 #pragma once
 
 #include <cstdint>

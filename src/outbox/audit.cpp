@@ -32,7 +32,7 @@ Task<bool> is_cut(pg::Connection& connection, std::int64_t from) {
   co_return from < bounds.one().get<std::int64_t>(0);
 }
 
-// What lies between two ranges has not been recorded: there must be no row.
+// Nothing was recorded between two ranges, so the log must have no row there.
 Task<void> check_gap(pg::Connection& connection, std::int64_t from, std::int64_t to, ConsumerAudit& result) {
   if (from >= to) co_return;
   const auto digest = co_await recount(connection, from, to);

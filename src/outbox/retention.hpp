@@ -4,12 +4,11 @@
 // `bytes_max`; then they go, and every consumer that had not read them needs a rebuild. The last row of the
 // log always stays.
 //
-// What consumers recorded of the rows that go is taken out of their records, so that `todoke audit` still
-// recounts the rest.
+// It takes the rows that go out of what the consumers recorded, so that `todoke audit` can recount the rest.
 //
 // One process at a time; bounded work each time. Waits for nobody: a consumer that has locked its offset is
 // marked by its own next move (cn_relay.offset_passes), and an open transaction that keeps a partition from
-// going is told and puts off the partition, not the rest of the round.
+// going puts off that partition, with a line in the log, and not the rest of the round.
 #pragma once
 
 #include <chrono>

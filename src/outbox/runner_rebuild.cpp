@@ -45,7 +45,7 @@ Task<void> Runner::rebuild(Held held) {
     return note_progress(connection, held, done, total);
   };
   co_await consumer_->rebuild(pool_, progress);
-  // What took hours is not thrown away because a reader kept the tables locked for a moment.
+  // A reader that locks the tables for a moment must not cost a rebuild that took hours.
   Backoff backoff(options_.retry_first, options_.retry_most);
   for (int tried = 1;; ++tried) {
     const auto ended = co_await attempt(end_rebuild(held, head));

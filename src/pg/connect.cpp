@@ -98,7 +98,7 @@ Settings settings_of(const ConnectOptions& options) {
 
 void take_notice(void* state, const PGresult* notice) {
   const auto fields = error_fields(notice);
-  // What the server says on an idle connection before it hangs up comes as a notice.
+  // A server that hangs up on an idle connection says so in a notice.
   if (is_fatal(notice)) static_cast<Connection::State*>(state)->farewell = true;
   log::debug("pg", "notice", {{"sqlstate", fields.sqlstate}, {"message", fields.message}});
 }

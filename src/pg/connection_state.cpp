@@ -54,7 +54,7 @@ struct Connection::State::Cancel {
 
 Task<bool> run_blocking_until(std::function<void()> work, SteadyTime until) {
   const auto executor = co_await asio::this_coro::executor;
-  // What is given up before its turn came is not begun: a resolver that hangs must not leave a growing queue.
+  // Work whose caller gave up before its turn is not begun: a resolver that hangs must not leave a queue.
   const auto given_up = std::make_shared<std::atomic<bool>>(false);
   std::function<void()> unless_given_up = [given_up, work = std::move(work)] {
     if (!*given_up) work();

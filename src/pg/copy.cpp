@@ -14,7 +14,7 @@ namespace todoke::pg {
 
 namespace {
 
-// What libpq is given at once; it copies it.
+// libpq gets this much at once, and copies it.
 constexpr std::size_t kPutBytesMax = 256 * 1024;
 constexpr std::size_t kReceiveBytes = 64 * 1024;
 

@@ -57,8 +57,8 @@ class Error : public DatabaseError {
   // A row that no partition takes violates a check that has no name. (The message says more, but in the
   // server's language.)
   [[nodiscard]] bool is_missing_partition() const { return is_check_violation() && constraint().empty(); }
-  // What was sent is refused, not the server that fails: 22 (data), 23 (constraints), 54 (limits). Sending
-  // it again won't help, sending it without the row that is meant will.
+  // The server refuses what was sent: 22 (data), 23 (constraints), 54 (limits). Sending it again won't help;
+  // sending it without the offending row will.
   [[nodiscard]] bool is_about_the_data() const;
 
  private:

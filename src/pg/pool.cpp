@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kRollbackMax(5);
 struct PoolInside {
   using Core = Lease::Core;
 
-  // Stands in line until it is dropped. What was granted to a caller that is gone goes back.
+  // Stands in line until it is dropped. A grant to a caller that is gone goes back to the pool.
   class InLine {
    public:
     InLine(std::shared_ptr<Core> core, std::shared_ptr<Core::Waiter> waiter)

@@ -75,8 +75,7 @@ class Pool {
   // is used on the executor of the caller.
   Task<Lease> acquire(Deadline deadline);
 
-  // Closes idle connections beyond the minimum and those that are too old. To be called now
-  // and then.
+  // Closes idle connections beyond the minimum and those that are too old. To be called now and then.
   void close_expired();
   // Closes what is idle, fails those who wait and lets go of the rest as they come back.
   void close();

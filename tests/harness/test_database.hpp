@@ -1,6 +1,6 @@
-// A database for one test, with the schema of migrations/, dropped when the object is destroyed.
-// It is cloned from a template that the first test of a run makes; the template is named after the checksums
-// of the migrations, so a changed file makes a new one. A clone takes about 50 ms.
+// A database for one test, with the schema of migrations/, dropped when the object is destroyed. It is cloned
+// from a template that the first test of a run makes; the template is named after the checksums of the
+// migrations, so a changed file makes a new one. A clone takes about 50 ms.
 #pragma once
 
 #include <string>
