@@ -1,7 +1,7 @@
 # The two commands are `make up` and `make test`; `make help` lists the rest.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help up build test bench format lint tsan fuzz soak clean
+.PHONY: help up build test quick bench format lint tsan fuzz soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ test: ## build and run every test, format and lint check; ends with `N passed, M
 	@scripts/setup build run test
 	@scripts/test
 
+quick: ## build and run the unit and protocol tests: a few minutes once the compiler's cache is warm
+	@scripts/setup build run test
+	@scripts/test quick
+
 bench: build ## run the benchmarks; they print ratios
 	@scripts/setup run
 	@scripts/bench
@@ -34,7 +38,7 @@ lint: ## clang-tidy over the whole tree, and the format check
 	@scripts/build asan
 	@scripts/lint --all
 
-tsan: ## run the threaded suites under ThreadSanitizer
+tsan: ## run the suites with threads under ThreadSanitizer
 	@scripts/setup build run test
 	@scripts/test tsan
 
