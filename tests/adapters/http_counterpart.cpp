@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "counterpart.hpp"
-#include "http/rig.hpp"
+#include "harness/http_rig.hpp"
 #include "orders/brokers/http/adapter.hpp"
 
 namespace todoke::test {

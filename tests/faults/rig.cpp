@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "harness/metric.hpp"
-
 namespace todoke::test {
 namespace {
 
@@ -19,14 +17,6 @@ RelayProcess::RelayProcess(const std::filesystem::path& data_dir, const std::vec
                            const std::vector<std::string>& environment)
     : TodokeUp(data_dir, with_defaults(more), environment) {
   wait_ready();
-}
-
-double RelayProcess::metric(const std::string& name) {
-  return metric_in(http_get("http://" + internal_address() + "/metrics").body, name).value_or(0);
-}
-
-void RelayProcess::wait_for_metric(const std::string& name, double value) {
-  wait_until(name + " to be " + std::to_string(value), [&] { return metric(name) == value; });
 }
 
 void expect_serves(RelayProcess& relay) {

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <fstream>
 #include <grp.h>
 #include <mutex>
 #include <poll.h>
@@ -13,6 +14,8 @@
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+
+#include "harness/metric.hpp"
 
 namespace todoke::test {
 namespace {
@@ -145,6 +148,13 @@ void ChildProcess::wait_for_output(const std::string& text) {
   }
 }
 
+bool ChildProcess::has_ended() const {
+  if (state_->status) return true;
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(state_->pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == state_->pid;
+}
+
 std::string ChildProcess::out() const {
   const std::lock_guard lock(state_->mutex);
   return state_->output[0];
@@ -191,44 +201,82 @@ std::string todoke_binary() {
 
 namespace {
 
-std::vector<std::string> up_command(const std::filesystem::path& data_dir, std::vector<std::string> more) {
-  std::vector<std::string> command{todoke_binary(),
-                                   "up",
-                                   "--data_dir",
-                                   data_dir.string(),
-                                   "--server.listen",
-                                   "127.0.0.1:0",
-                                   "--server.internal_listen",
-                                   "127.0.0.1:0"};
+std::vector<std::string> node_command(std::vector<std::string> command, const std::filesystem::path& data_dir,
+                                      const std::vector<std::string>& more) {
+  command.insert(command.begin(), todoke_binary());
+  command.insert(command.end(), {"--data_dir", data_dir.string(), "--server.listen", "127.0.0.1:0",
+                                 "--server.internal_listen", "127.0.0.1:0"});
   command.insert(command.end(), more.begin(), more.end());
   return command;
 }
 
+// Of a file with lines of name=value; nothing while it does not stand there.
+std::optional<std::string> noted(const std::filesystem::path& file, const std::string& name) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(name + "=")) return line.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-TodokeUp::TodokeUp(const std::filesystem::path& data_dir, std::vector<std::string> more_arguments,
-                   std::vector<std::string> extra_environment, const std::string& user)
-    : data_dir_(data_dir),
+NodeProcess::NodeProcess(std::vector<std::string> command, const std::filesystem::path& data_dir,
+                         const std::vector<std::string>& more_arguments,
+                         std::vector<std::string> extra_environment, const std::string& user)
+    : own_folder_(data_dir.empty() ? std::make_unique<TempFolder>() : nullptr),
+      data_dir_(own_folder_ ? own_folder_->path() : data_dir),
       environment_(std::move(extra_environment)),
-      process_(up_command(data_dir, std::move(more_arguments)), environment_, user) {}
+      says_ready_(command[0] == "up" ? "ready after" : R"("component":"node","msg":"ready")"),
+      process_(node_command(std::move(command), data_dir_, more_arguments), environment_, user) {}
 
-std::string TodokeUp::address(const std::string& label) {
-  process_.wait_for_output("  stop ");
-  const auto text = process_.out();
-  const auto line = text.find("  " + label);
-  const auto begin = text.find("://", line) + 3;
-  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
+void NodeProcess::wait_ready() {
+  process_.wait_for_output(says_ready_);
+  learn_addresses();
 }
 
-std::string TodokeUp::public_address() {
-  return address("public");
+// A node notes its addresses for `todoke doctor` while it runs (app/instance_file.hpp).
+void NodeProcess::learn_addresses() {
+  if (!public_address_.empty()) return;
+  const auto file = data_dir_ / "instances" / std::to_string(process_.pid());
+  wait_until("the addresses of a node", [&] {
+    const auto outside = noted(file, "public");
+    if (!outside && process_.has_ended()) throw std::runtime_error("the node ended: " + process_.err());
+    if (!outside) return false;
+    public_address_ = *outside;
+    internal_address_ = noted(file, "internal").value_or("");
+    return true;
+  });
 }
 
-std::string TodokeUp::internal_address() {
-  return address("internal");
+std::string NodeProcess::public_address() {
+  learn_addresses();
+  return public_address_;
 }
 
-std::string TodokeUp::sql(const std::string& statement) {
+std::string NodeProcess::internal_address() {
+  learn_addresses();
+  return internal_address_;
+}
+
+Exit NodeProcess::stop() {
+  process_.kill(SIGTERM);
+  return process_.wait();
+}
+
+double NodeProcess::metric(const std::string& series) {
+  return metric_in(http_get("http://" + internal_address() + "/metrics").body, series).value_or(0);
+}
+
+void NodeProcess::wait_for_metric(const std::string& series, double value) {
+  wait_until(series + " to be " + std::to_string(value), [&] { return metric(series) == value; });
+}
+
+std::string NodeProcess::health() {
+  return http_get("http://" + internal_address() + "/healthz").body;
+}
+
+std::string NodeProcess::sql(const std::string& statement) {
   auto environment = environment_;
   environment.push_back("TODOKE_DATA_DIR=" + data_dir_.string());
   const auto exit = run_command(

@@ -1,5 +1,4 @@
-// The release binary as a child process: a private data folder, any free ports, output that can be waited
-// for.
+// Programs as child processes, with output that can be waited for, and nodes among them (NodeProcess).
 #pragma once
 
 #include <filesystem>
@@ -7,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <sys/types.h>
+#include <utility>
 #include <vector>
 
 #include "harness/await.hpp"
@@ -47,6 +47,8 @@ class ChildProcess {
   // Waits until stdout or stderr contains `text`. Throws with all output when the process ends or patience
   // does.
   void wait_for_output(const std::string& text);
+  // Whether it has ended; also before anybody waits for it.
+  [[nodiscard]] bool has_ended() const;
   [[nodiscard]] std::string out() const;
   [[nodiscard]] std::string err() const;
   Exit wait();
@@ -63,24 +65,63 @@ Exit run_command(const std::vector<std::string>& command,
 // Path of the binary under test: the one of this build, or TODOKE_BINARY.
 std::string todoke_binary();
 
-// `todoke up` on ports of the system's choice.
-class TodokeUp {
+// A node as a process: on ports of the system's choice, with its data in `data_dir`, or, where that is empty,
+// in a folder that goes with it. Killed at the end of its life when it still runs.
+class NodeProcess {
  public:
-  explicit TodokeUp(const std::filesystem::path& data_dir, std::vector<std::string> more_arguments = {},
-                    std::vector<std::string> extra_environment = {}, const std::string& user = {});
-
-  void wait_ready() { process_.wait_for_output("ready after"); }
+  void wait_ready();
   [[nodiscard]] ChildProcess& process() { return process_; }
-  [[nodiscard]] std::string public_address();  // host:port
+  [[nodiscard]] const std::filesystem::path& data_dir() const { return data_dir_; }
+  // SIGTERM, and waits for the end.
+  Exit stop();
+
+  // host:port, known before the node is ready. Throws when it ends instead.
+  [[nodiscard]] std::string public_address();
   [[nodiscard]] std::string internal_address();
+  // Of the relay.
+  [[nodiscard]] std::string url() { return "ws://" + public_address() + "/relay"; }
+
+  // The value of a series by its whole name, with labels if it has any; 0 when there is none.
+  [[nodiscard]] double metric(const std::string& series);
+  void wait_for_metric(const std::string& series, double value);
+  // What the internal /healthz answers.
+  [[nodiscard]] std::string health();
   // `todoke psql` on this node's database; stdout of psql -At. Throws when psql fails.
   std::string sql(const std::string& statement);
 
+ protected:
+  // `command` is `up` or `run` with its options.
+  NodeProcess(std::vector<std::string> command, const std::filesystem::path& data_dir,
+              const std::vector<std::string>& more_arguments, std::vector<std::string> extra_environment,
+              const std::string& user = {});
+
  private:
-  std::string address(const std::string& label);
+  void learn_addresses();
+  std::unique_ptr<TempFolder> own_folder_;
   std::filesystem::path data_dir_;
   std::vector<std::string> environment_;
+  std::string says_ready_;  // in its output
   ChildProcess process_;
+  std::string public_address_;
+  std::string internal_address_;
+};
+
+// `todoke up`.
+class TodokeUp : public NodeProcess {
+ public:
+  explicit TodokeUp(const std::filesystem::path& data_dir,
+                    const std::vector<std::string>& more_arguments = {},
+                    std::vector<std::string> extra_environment = {}, const std::string& user = {})
+      : NodeProcess({"up"}, data_dir, more_arguments, std::move(extra_environment), user) {}
+};
+
+// `todoke run --roles ROLES`.
+class TodokeRun : public NodeProcess {
+ public:
+  TodokeRun(const std::string& roles, const std::filesystem::path& data_dir,
+            const std::vector<std::string>& more_arguments = {},
+            std::vector<std::string> extra_environment = {})
+      : NodeProcess({"run", "--roles", roles}, data_dir, more_arguments, std::move(extra_environment)) {}
 };
 
 // Body of a GET with curl, and its status.

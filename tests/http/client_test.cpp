@@ -5,7 +5,7 @@
 
 #include "fake_peer.hpp"
 #include "handlers.hpp"
-#include "rig.hpp"
+#include "harness/http_rig.hpp"
 
 namespace todoke::net::test {
 namespace {

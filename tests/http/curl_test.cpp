@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "certificate.hpp"
 #include "handlers.hpp"
-#include "rig.hpp"
+#include "harness/certificate.hpp"
+#include "harness/http_rig.hpp"
 
 namespace todoke::net::test {
 namespace {

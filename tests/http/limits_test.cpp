@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "handlers.hpp"
-#include "rig.hpp"
+#include "harness/http_rig.hpp"
 
 namespace todoke::net::test {
 namespace {

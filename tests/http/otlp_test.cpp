@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/http_rig.hpp"
 #include "net/otlp_exporter.hpp"
-#include "rig.hpp"
 
 namespace todoke::net::test {
 namespace {

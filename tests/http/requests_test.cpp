@@ -6,7 +6,7 @@
 
 #include "base/log.hpp"
 #include "handlers.hpp"
-#include "rig.hpp"
+#include "harness/http_rig.hpp"
 
 namespace todoke::net::test {
 namespace {

@@ -11,11 +11,11 @@
 #include <gtest/gtest.h>
 
 #include "base/log.hpp"
-#include "certificate.hpp"
 #include "handlers.hpp"
+#include "harness/certificate.hpp"
+#include "harness/http_rig.hpp"
 #include "net/client.hpp"
 #include "net/transport_tls.hpp"
-#include "rig.hpp"
 
 namespace todoke::net::test {
 namespace {

@@ -84,7 +84,6 @@ LogNode::LogNode(Tcp tcp) {
 
 LogNode::~LogNode() {
   node_.reset();
-  part_.reset();
   try {
     wait_until_none_in(folder_.path());
   } catch (const std::runtime_error& error) {
@@ -112,38 +111,14 @@ void LogNode::start(Tcp tcp) {
 
 void LogNode::start_roles(const std::string& roles) {
   settings_ = {"--data_dir", folder_.path().string()};
-  std::vector<std::string> command{todoke_binary(),
-                                   "run",
-                                   "--roles",
-                                   roles,
-                                   "--data_dir",
-                                   folder_.path().string(),
-                                   "--server.listen",
-                                   "127.0.0.1:0",
-                                   "--server.internal_listen",
-                                   "127.0.0.1:0"};
-  part_ = std::make_unique<ChildProcess>(command, std::vector<std::string>());
-  part_->wait_for_output(R"("component":"node","msg":"ready")");
-}
-
-ChildProcess& LogNode::process() {
-  return part_ ? *part_ : node_->process();
+  node_ = std::make_unique<TodokeRun>(roles, folder_.path());
+  node_->wait_ready();
 }
 
 void LogNode::stop() {
-  process().kill(SIGTERM);
-  const auto exit = process().wait();
+  const auto exit = node_->stop();
   if (exit.code != 0) throw std::runtime_error("the node did not stop well: " + exit.err);
   node_.reset();
-  part_.reset();
-}
-
-std::string LogNode::sql(const std::string& statement) {
-  const auto exit =
-      run_command({todoke_binary(), "psql", "-X", "-At", "-v", "ON_ERROR_STOP=1", "-c", statement},
-                  {"TODOKE_DATA_DIR=" + folder_.path().string()});
-  if (exit.code != 0) throw std::runtime_error("psql: " + exit.err);
-  return exit.out.substr(0, exit.out.find_last_not_of('\n') + 1);
 }
 
 Exit LogNode::todoke(std::vector<std::string> arguments) const {

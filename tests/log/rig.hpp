@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "harness/certificate.hpp"
 #include "harness/sql_session.hpp"
 #include "harness/todoke_process.hpp"
-#include "http/certificate.hpp"
 #include "nostr/signature.hpp"
 
 namespace todoke::test {
@@ -35,7 +35,7 @@ class LogNode {
   // `todoke consumers add NAME …`; the connection string.
   [[nodiscard]] std::string add(const std::string& name, const std::vector<std::string>& more = {}) const;
   // stdout of `todoke psql -At`; throws when psql fails.
-  std::string sql(const std::string& statement);
+  std::string sql(const std::string& statement) { return node_->sql(statement); }
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] const TempFolder& folder() const { return folder_; }
   [[nodiscard]] const net::test::TestCertificate& certificate() const { return *certificate_; }
@@ -52,15 +52,14 @@ class LogNode {
   void start(Tcp tcp);
   // With these roles only, without TCP.
   void start_roles(const std::string& roles);
-  [[nodiscard]] ChildProcess& process();
+  [[nodiscard]] ChildProcess& process() { return node_->process(); }
 
  private:
   TempFolder folder_;
   std::uint16_t port_ = 0;
   std::unique_ptr<net::test::TestCertificate> certificate_;
   std::vector<std::string> settings_;
-  std::unique_ptr<TodokeUp> node_;
-  std::unique_ptr<ChildProcess> part_;  // instead of node_, after start_roles()
+  std::unique_ptr<NodeProcess> node_;
 };
 
 std::vector<std::string> lines_of(const std::string& text);

@@ -10,6 +10,7 @@
 namespace todoke::test {
 namespace {
 
+using testing::ContainsRegex;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -339,7 +340,7 @@ TEST_F(OrderCommands, AWorkerThatDiedDoesNotCountAsOneThatRuns) {
   run("INSERT INTO orders.workers (worker, adapter, seen_at) VALUES ('dead', 'paper', now() - interval '3 "
       "h')");
   const auto text = done({"stats"});
-  EXPECT_THAT(text, HasSubstr("dead  paper  seen 10800 s ago: gone"));
+  EXPECT_THAT(text, ContainsRegex("dead  paper  seen 108[0-9]+ s ago: gone"));
   EXPECT_THAT(text, HasSubstr("no worker runs"));
   const auto worker = node();
   EXPECT_THAT(done({"stats"}), Not(HasSubstr("no worker runs")));

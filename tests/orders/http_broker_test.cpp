@@ -8,8 +8,8 @@
 #include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
 
-#include "http/certificate.hpp"
-#include "http/rig.hpp"
+#include "harness/certificate.hpp"
+#include "harness/http_rig.hpp"
 #include "rig.hpp"
 
 namespace todoke::test {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "http/rig.hpp"
+#include "harness/http_rig.hpp"
 #include "rig.hpp"
 
 namespace todoke::test {

@@ -4,27 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "harness/metric.hpp"
-
 namespace todoke::test {
 namespace {
-
-std::vector<std::string> command(const std::string& database_url, const std::filesystem::path& folder) {
-  return {todoke_binary(),
-          "run",
-          "--roles",
-          "orders",
-          "--data_dir",
-          folder.string(),
-          "--database.url",
-          database_url,
-          "--server.listen",
-          "127.0.0.1:0",
-          "--server.internal_listen",
-          "127.0.0.1:0",
-          "--log.format",
-          "json"};
-}
 
 // Later entries win in execve's eyes only where the earlier is gone: each variable once. A name without a
 // value takes the default away.
@@ -42,41 +23,13 @@ Environment with_defaults(const Environment& environment) {
 }  // namespace
 
 OrderNode::OrderNode(const std::string& database_url, const Environment& environment)
-    : process_(command(database_url, folder_.path()), with_defaults(environment)) {}
+    : TodokeRun("orders", {}, {"--database.url", database_url, "--log.format", "json"},
+                with_defaults(environment)) {}
 
-std::string OrderNode::worker() const {
+std::string OrderNode::worker() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  return fmt::format("{}:{}:", host.data(), process_.pid());
-}
-
-std::string OrderNode::address(const std::string& field) {
-  wait_ready();
-  const auto log = process_.err();
-  const auto line = log.find("\"msg\":\"ready\"");
-  const auto begin = log.find("\"" + field + "\":\"", line) + field.size() + 4;
-  return log.substr(begin, log.find('"', begin) - begin);
-}
-
-std::string OrderNode::public_url() {
-  return "http://" + address("public");
-}
-
-double OrderNode::metric(const std::string& series) {
-  return metric_in(http_get("http://" + address("internal") + "/metrics").body, series).value_or(-1);
-}
-
-void OrderNode::wait_for_metric(const std::string& series, double value) {
-  wait_until(fmt::format("{} to be {}", series, value), [&] { return metric(series) == value; });
-}
-
-std::string OrderNode::health() {
-  return http_get("http://" + address("internal") + "/healthz").body;
-}
-
-Exit OrderNode::stop() {
-  process_.kill(SIGTERM);
-  return process_.wait();
+  return fmt::format("{}:{}:", host.data(), process().pid());
 }
 
 void OrdersTest::accept(const std::string& key, const std::string& instrument,

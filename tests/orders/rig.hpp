@@ -18,28 +18,15 @@ using Environment = std::vector<std::string>;
 
 // `todoke run --roles orders` with a worker, on a database of the test's. Retries come at once and leases are
 // short unless the environment says otherwise; a name without a value in it takes such a default away.
-class OrderNode {
+class OrderNode : public TodokeRun {
  public:
   OrderNode(const TestDatabase& database, const Environment& environment)
       : OrderNode(database.url(), environment) {}
   OrderNode(const std::string& database_url, const Environment& environment);
 
-  [[nodiscard]] ChildProcess& process() { return process_; }
-  void wait_ready() { process_.wait_for_output("\"msg\":\"ready\""); }
   // The beginning of its locked_by, up to the random part.
-  [[nodiscard]] std::string worker() const;
-  [[nodiscard]] double metric(const std::string& series);
-  void wait_for_metric(const std::string& series, double value);
-  [[nodiscard]] std::string health();
-  [[nodiscard]] std::string public_url();
-  // SIGTERM, and waits for the end.
-  Exit stop();
-  [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
-
- private:
-  [[nodiscard]] std::string address(const std::string& field);
-  TempFolder folder_;
-  ChildProcess process_;
+  [[nodiscard]] std::string worker();
+  [[nodiscard]] std::string public_url() { return "http://" + public_address(); }
 };
 
 class OrdersTest : public testing::Test {

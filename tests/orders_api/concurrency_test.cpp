@@ -96,12 +96,12 @@ TEST(OrderConcurrency, OfTwentyPostsOfOneKeyWithTwoBodiesOneIsAccepted) {
 
 TEST(OrderConcurrency, TwoNodesAcceptOneKeyOnce) {
   const OrdersRig rig;
-  const auto other = rig.sibling();
+  const OrdersRig other(Flags{}, rig.database());
   constexpr int kKeys = 20;
   std::vector<std::future<int>> answers;
   for (int i = 0; i < kKeys; ++i) {
     const auto key = fmt::format("key-{:04}", i);
-    for (const OrdersRig* node : {&rig, static_cast<const OrdersRig*>(other.get())}) {
+    for (const auto* node : {&rig, &other}) {
       answers.push_back(std::async(std::launch::async, [node, key] { return node->post(key).status; }));
     }
   }

@@ -89,12 +89,12 @@ TEST(OrderGet, WaitsUntilTheOrderIsSettled) {
 }
 
 TEST(OrderGet, WhatIsSettledHereIsToldToThoseWhoWaitElsewhere) {
-  OrdersRig rig;
+  const OrdersRig rig(Flags{{"outbox.enabled", "true"}});
   SqlSession elsewhere(rig.database_url());
   elsewhere.run("LISTEN orders_settled");
-  rig.wake_waiters();
-  rig.wake_waiters();
+  ASSERT_EQ(rig.post("key-0001").status, 201);
   EXPECT_EQ(elsewhere.notification(), "orders_settled");
+  EXPECT_EQ(member(rig.get("/do/order/key-0001").body, "status"), "succeeded");
 }
 
 TEST(OrderGet, AnswersWithTheStateThatThereIsWhenTheWaitIsOver) {

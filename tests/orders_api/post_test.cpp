@@ -171,18 +171,18 @@ TEST(OrderPost, AsksForATokenWhenTheyAreOn) {
   EXPECT_EQ(rig.get("/do/order/key-0001", "Authorization: bearer test\r\n").status, 200);
 
   std::ofstream(path) << "another-token-of-the-desk\n";
-  rig.reload();
+  rig.reread_files();
   EXPECT_EQ(rig.get("/do/order/key-0001", "Authorization: Bearer test\r\n").status, 401);
   EXPECT_EQ(rig.get("/do/order/key-0001", "Authorization: Bearer another-token-of-the-desk\r\n").status, 200);
 
   std::ofstream(path) << "too-short\n";
-  rig.reload();
+  rig.reread_files();
   EXPECT_EQ(rig.get("/do/order/key-0001", "Authorization: Bearer another-token-of-the-desk\r\n").status, 200);
   std::filesystem::remove(path);
 }
 
 TEST(OrderPost, BoundsTheRateOfAClient) {
-  const OrdersRig rig(Flags{{"orders.rate_per_minute", "2"}});
+  const OrdersRig rig(Flags{{"orders.rate_per_minute", "2"}, {"limits.rates", "on"}});
   EXPECT_EQ(rig.post("key-0001").status, 201);
   EXPECT_EQ(rig.post("key-0002").status, 201);
   const auto third = rig.post("key-0003");

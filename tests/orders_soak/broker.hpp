@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "draw.hpp"
-#include "http/rig.hpp"
+#include "harness/http_rig.hpp"
 
 namespace todoke::test {
 

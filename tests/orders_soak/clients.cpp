@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "http/rig.hpp"
+#include "harness/http_rig.hpp"
 
 namespace todoke::test {
 namespace {

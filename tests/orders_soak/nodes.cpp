@@ -1,7 +1,6 @@
 #include "nodes.hpp"
 
 #include <csignal>
-#include <sys/wait.h>
 #include <thread>
 
 #include <fmt/format.h>
@@ -10,11 +9,6 @@ namespace todoke::test {
 namespace {
 
 constexpr std::size_t kLogShown = 2'000;
-
-bool has_ended(pid_t pid) {
-  siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
-}
 
 }  // namespace
 
@@ -52,6 +46,7 @@ void Nodes::start(std::size_t index) {
 void Nodes::await(std::size_t index) {
   auto& slot = slots_[index];
   if (slot.is_ready) return;
+  slot.node->wait_ready();
   const auto url = slot.node->public_url();
   slot.is_ready = true;
   ports_[index] = static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
@@ -59,7 +54,7 @@ void Nodes::await(std::size_t index) {
 
 void Nodes::look_for_surprises(std::size_t index) {
   auto& slot = slots_[index];
-  if (!slot.node || !has_ended(slot.node->process().pid())) return;
+  if (!slot.node || !slot.node->process().has_ended()) return;
   const auto exit = slot.node->process().wait();
   const auto from = exit.err.size() > kLogShown ? exit.err.size() - kLogShown : 0;
   surprises_ += fmt::format("node {} ended by itself, code {}, signal {}:\n{}\n", index, exit.code,

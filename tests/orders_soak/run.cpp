@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "http/rig.hpp"
+#include "harness/http_rig.hpp"
 #include "left_over.hpp"
 #include "properties.hpp"
 #include "settings.hpp"

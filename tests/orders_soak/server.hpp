@@ -10,8 +10,8 @@
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "embedded/postgres.hpp"
+#include "harness/http_rig.hpp"
 #include "harness/todoke_process.hpp"
-#include "http/rig.hpp"
 
 namespace todoke::test {
 

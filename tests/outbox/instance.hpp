@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "harness/http_rig.hpp"
 #include "harness/metric.hpp"
 #include "harness/test_database.hpp"
-#include "http/rig.hpp"
 #include "outbox/runner.hpp"
 
 namespace todoke::test {

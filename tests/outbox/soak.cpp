@@ -58,7 +58,7 @@ void Soak::run(const Harm& harm) {
   const auto example = std::string(TODOKE_DOCS) + "/examples/follow.sql";
   consumers_.push_back(std::make_unique<Kept>(std::vector<std::string>{"psql", url, "-X", "-f", example}));
   {
-    const RelayRig relay(RigOptions{.flags = {}, .database = database_});
+    const RelayRig relay(NodeRigOptions{.roles = {}, .flags = {}, .database = database_});
     write(relay.url(), harm);
   }
   await_end();

@@ -89,8 +89,8 @@ TEST_F(EphemeralTest, ManyInARowAllArrive) {
 
 TEST_F(EphemeralTest, LargeOnesArriveWhereTheLimitIsHigher) {
   const Flags large = {{"relay.event_bytes_max", "200KiB"}, {"relay.message_bytes_max", "400KiB"}};
-  const RelayRig c(RigOptions{.flags = large, .database = database});
-  const RelayRig d(RigOptions{.flags = large, .database = database});
+  const RelayRig c(NodeRigOptions{.roles = {}, .flags = large, .database = database});
+  const RelayRig d(NodeRigOptions{.roles = {}, .flags = large, .database = database});
   NostrClient at_c(c.url());
   net::WsClientOptions options;
   options.ws.message_bytes_max = 1024 * 1024;

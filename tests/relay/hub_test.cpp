@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/http_rig.hpp"
 #include "harness/metric.hpp"
-#include "http/rig.hpp"
 #include "net/frame.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"

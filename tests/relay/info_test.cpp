@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include "http/rig.hpp"
+#include "app/version.hpp"
+#include "harness/http_rig.hpp"
 #include "support.hpp"
 
 namespace todoke::test {
@@ -80,7 +81,7 @@ TEST(InfoTest, OthersGetAWordForPeople) {
     const auto response = ask(rig, "GET", "/", accept);
     EXPECT_EQ(response.status, 200);
     EXPECT_THAT(response.header("Content-Type"), StartsWith("text/plain"));
-    EXPECT_THAT(response.body, StartsWith("todoke 0.0.0-test"));
+    EXPECT_THAT(response.body, StartsWith(fmt::format("todoke {}", app::kVersion)));
     EXPECT_EQ(response.header("Vary"), "Accept");
     expect_cors(response);
   }
@@ -90,7 +91,7 @@ TEST(InfoTest, DefaultsAreTold) {
   const RelayRig rig;
   const Document document(rig);
   EXPECT_EQ(document.text("/supported_nips"), "[1,9,11,13,40,42,45,67,70]");
-  EXPECT_EQ(document.text("/version"), "\"0.0.0-test\"");
+  EXPECT_EQ(document.text("/version"), fmt::format("\"{}\"", app::kVersion));
   EXPECT_EQ(document.text("/limitation/max_message_length"), "131072");
   EXPECT_EQ(document.text("/limitation/max_subscriptions"), "50");
   EXPECT_EQ(document.text("/limitation/max_filters"), "20");

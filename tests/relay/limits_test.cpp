@@ -81,7 +81,7 @@ TEST_F(LimitsTest, EverythingElseThatCantBeUnderstoodCostsATokenOfTheRequests) {
   client.send(R"(["HELLO"])");
   EXPECT_EQ(client.receive(), R"(["NOTICE","invalid: unknown message type"])");
   client.send_binary("[]");
-  EXPECT_EQ(client.receive(), R"(["NOTICE","invalid: message is not JSON"])");
+  EXPECT_EQ(client.receive(), R"(["NOTICE","invalid: message must be text, not binary"])");
 
   EXPECT_EQ(client.request("s", kGlobal).closed, kSlowDown);
   client.send(R"(["AUTH",{}])");
@@ -257,8 +257,8 @@ const Flags kLargest = {{"relay.event_bytes_max", "1MiB"}, {"relay.message_bytes
 
 TEST_F(LimitsTest, LargestEventThatCanBeAllowedIsStoredAndServed) {
   const auto database = std::make_shared<TestDatabase>();
-  const RelayRig rig(RigOptions{.flags = kLargest, .database = database});
-  const RelayRig elsewhere(RigOptions{.flags = kLargest, .database = database});
+  const RelayRig rig(NodeRigOptions{.roles = {}, .flags = kLargest, .database = database});
+  const RelayRig elsewhere(NodeRigOptions{.roles = {}, .flags = kLargest, .database = database});
   NostrClient client(rig.url(), large_messages());
   NostrClient other(elsewhere.url(), large_messages());
   other.request("s", kGlobal);

@@ -25,7 +25,7 @@ Ids live_until(NostrClient& client, const std::string& sub, const Event& last) {
 class LiveTest : public testing::TestWithParam<bool> {
  protected:
   void store(const Event& event) { store_at(client, event); }
-  RelayRig rig{RigOptions{.one_loop = GetParam()}};
+  RelayRig rig{NodeRigOptions{.roles = {}, .flags = {}, .one_loop = GetParam()}};
   NostrClient client{rig.url()};
   NostrClient subscriber{rig.url()};
   SecretKey alice = SecretKey::generate();

@@ -159,11 +159,11 @@ struct SearchMode {
 
 class SearchDifferentialTest : public testing::TestWithParam<SearchMode> {
  protected:
-  static RigOptions options() {
-    RigOptions options{
+  static NodeRigOptions options() {
+    NodeRigOptions options{
+        .roles = {"index"},
         .flags = {{"relay.search", "on"}, {"relay.limit_default", std::to_string(kSearchLimit)}}};
     if (GetParam().open) options.flags.insert(options.flags.end(), kOpen.begin(), kOpen.end());
-    options.index = true;
     return options;
   }
   static std::uint64_t seed() {
@@ -237,7 +237,7 @@ class SearchManyTest : public testing::Test {
     return client.stored(fmt::format(R"({{"search":"common"{}}})", more));
   }
 
-  RelayRig rig{RigOptions{.flags = kOpen, .index = true}};
+  RelayRig rig{NodeRigOptions{.roles = {"index"}, .flags = kOpen}};
   NostrClient client{rig.url()};
 };
 

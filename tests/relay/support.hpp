@@ -62,8 +62,8 @@ Event deletion_of(const SecretKey& key, Tags targets, std::optional<std::int64_t
 class TwoRelaysTest : public testing::Test {
  protected:
   DatabasePtr database = std::make_shared<TestDatabase>();
-  RelayRig a{RigOptions{.database = database}};
-  RelayRig b{RigOptions{.database = database}};
+  RelayRig a{NodeRigOptions{.roles = {}, .flags = {}, .database = database}};
+  RelayRig b{NodeRigOptions{.roles = {}, .flags = {}, .database = database}};
   NostrClient at_a{a.url()};
   NostrClient at_b{b.url()};
   SecretKey alice = SecretKey::generate();

@@ -1,4 +1,4 @@
-#include "rig.hpp"
+#include "harness/http_rig.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

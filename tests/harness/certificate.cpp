@@ -1,4 +1,4 @@
-#include "certificate.hpp"
+#include "harness/certificate.hpp"
 
 #include <cstdio>
 #include <cstdlib>
