@@ -274,7 +274,7 @@ int unset_key(const Arguments& arguments) {
 
 // `set`, `unset` or `history`; empty: the values are shown.
 std::string verb_of(const Arguments& arguments) {
-  const auto word = arguments.words.empty() ? std::string() : arguments.words[0];
+  auto word = arguments.words.empty() ? std::string() : arguments.words[0];
   if (word != "set" && word != "unset" && word != "history") return {};
   if (!arguments.options.empty())
     throw UsageError(fmt::format("config {} takes no --{}", word, arguments.options.begin()->first));
