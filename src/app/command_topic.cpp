@@ -12,7 +12,6 @@
 #include "nostr/topics.hpp"
 #include "pg/error.hpp"
 #include "relay/config.hpp"
-#include "relay/topic_book.hpp"
 
 namespace todoke::app {
 namespace {
@@ -42,16 +41,15 @@ Task<void> list_topics(pg::Connection& connection) {
   }
 }
 
-Task<void> enable_topics(pg::Connection& connection, std::string text, std::vector<TopicId> ids,
-                         std::optional<std::string> policy) {
+Task<void> enable_topics(pg::Connection& connection, std::int64_t enabled_max, std::string text,
+                         std::vector<TopicId> ids, std::optional<std::string> policy) {
   const auto deadline = answer_deadline();
   for (const auto& id : ids) {
     const auto name = text == id.text() ? std::nullopt : std::optional(text);
     const auto others = co_await connection.query(sql::kEnabledTopics, {id.text()}, deadline);
-    if (others.one().get<std::int64_t>(0) >= relay::kEnabledTopicsMax) {
-      throw UserError(
-          fmt::format("{} topics are enabled already: disable one, or accept any (relay.accept_topics)",
-                      relay::kEnabledTopicsMax));
+    if (others.one().get<std::int64_t>(0) >= enabled_max) {
+      throw UserError(fmt::format("{} topics are enabled already: raise topics.enabled_max, or disable one",
+                                  enabled_max));
     }
     std::string refused;
     try {
@@ -154,8 +152,9 @@ int run_topic(const Arguments& arguments) {
   if (words[0] == "enable") {
     std::optional<std::string> policy;
     if (arguments.has("policy")) policy = arguments.options.at("policy");
-    with_running_database(
-        config, [&](pg::Connection& connection) { return enable_topics(connection, text, ids, policy); });
+    with_running_database(config, [&](pg::Connection& connection) {
+      return enable_topics(connection, config.get(relay::keys::kTopicsMax), text, ids, policy);
+    });
   } else if (words[0] == "disable") {
     with_running_database(config,
                           [&](pg::Connection& connection) { return disable_topics(connection, ids); });

@@ -36,10 +36,8 @@ constexpr RemovedKey kRemovedKeys[] = {
     {"relay.ping_interval", "it is two fifths of relay.idle_timeout"},
     {"relay.queue_events_max", "it is 16384 for everybody"},
     {"server.body_bytes_max", "it is 1MiB for everybody"},
-    {"server.header_timeout", "it is 10s for everybody"},
     {"server.idle_timeout", "it is 75s for everybody"},
     {"server.request_timeout", "it is 30s for everybody"},
-    {"topics.enabled_max", "it is 10000 for everybody; relay.accept_topics = any knows no bound"},
 };
 
 }  // namespace

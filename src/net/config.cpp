@@ -10,8 +10,8 @@ std::span<const KeySpec* const> config_keys() {
   static constexpr const KeySpec* kKeys[] = {
       &keys::kListen.spec,        &keys::kInternalListen.spec, &keys::kTlsCert.spec,
       &keys::kTlsKey.spec,        &keys::kTrustedProxies.spec, &keys::kConnectionsMax.spec,
-      &keys::kDrainTimeout.spec,  &keys::kIoThreads.spec,      &keys::kRates.spec,
-      &keys::kTraceEndpoint.spec,
+      &keys::kHeaderTimeout.spec, &keys::kDrainTimeout.spec,   &keys::kIoThreads.spec,
+      &keys::kRates.spec,         &keys::kTraceEndpoint.spec,
   };
   return kKeys;
 }
@@ -27,6 +27,7 @@ Expected<void> check_config(const Config& config) {
 ServerLimits limits_from(const Config& config) {
   ServerLimits limits;
   limits.connections_max = static_cast<std::size_t>(config.get(keys::kConnectionsMax));
+  limits.header_timeout = config.get(keys::kHeaderTimeout);
   limits.drain_timeout = config.get(keys::kDrainTimeout);
   return limits;
 }

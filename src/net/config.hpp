@@ -56,6 +56,16 @@ inline constexpr Key<std::int64_t> kConnectionsMax{{
     .min = 1,
     .max = 1'000'000,
 }};
+inline constexpr Key<std::chrono::milliseconds> kHeaderTimeout{{
+    .name = "server.header_timeout",
+    .type = KeyType::duration,
+    .fallback = "10s",
+    .meaning = "Time from the first byte of a request to the end of its header, and for a TLS handshake. A "
+               "slower client gets 408.",
+    .unit = "s",
+    .min = 100,
+    .max = 300'000,
+}};
 inline constexpr Key<std::chrono::milliseconds> kDrainTimeout{{
     .name = "server.drain_timeout",
     .type = KeyType::duration,

@@ -25,7 +25,7 @@
 
 namespace todoke::net {
 
-// Only connections_max and drain_timeout are keys. A route that needs another limit for its body or its
+// Only connections_max, header_timeout and drain_timeout are keys. A route that needs another limit for its body or its
 // handler has one (router.hpp), and nobody has a reason to turn the rest.
 struct ServerLimits {
   std::size_t connections_max = 10'000;  // over it: 503 and close

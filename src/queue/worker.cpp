@@ -232,8 +232,8 @@ Task<bool> Worker::take_over_some() {
   const bool more = lapsed.size() == options_.batch;
   if (!more) take_over_at_ = began + options_.take_over_every;
   line_up(std::move(lapsed), true);
-  const bool has_room = waiting_.size() < kTakenMost;
-  co_return more&& has_room;
+  if (waiting_.size() >= kTakenMost) co_return false;
+  co_return more;
 }
 
 // True: there may be more for which there is room.

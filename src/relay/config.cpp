@@ -80,6 +80,7 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kNetworkId.spec,
       &keys::kReserved.spec,
       &keys::kMapping.spec,
+      &keys::kTopicsMax.spec,
       &keys::kName.spec,
       &keys::kDescription.spec,
       &keys::kContact.spec,

@@ -49,6 +49,14 @@ inline constexpr Key<std::string> kMapping{{
         "stands for its ids by v1 and v2.",
     .choices = "v1|v2|both",
 }};
+inline constexpr Key<std::int64_t> kTopicsMax{{
+    .name = "topics.enabled_max",
+    .type = KeyType::integer,
+    .fallback = "10000",
+    .meaning = "Topics that the node accepts at once.",
+    .min = 1,
+    .max = 1'000'000,
+}};
 inline constexpr Key<std::string> kName{{
     .name = "relay.name",
     .type = KeyType::text,

@@ -78,6 +78,7 @@ TopicSettings topic_settings_from(const Config& config) {
   TopicSettings settings;
   settings.reserved = config.get(keys::kReserved);
   settings.accept_any = config.get(keys::kAcceptTopics) == "any";
+  settings.enabled_max = static_cast<std::int32_t>(config.get(keys::kTopicsMax));
   return settings;
 }
 

@@ -56,12 +56,13 @@ Task<void> TopicBook::run() {
 Task<void> TopicBook::round(RoundCause /*cause*/) {
   const auto deadline = Deadline::after(kLoadMax);
   const auto lease = co_await pool_.acquire(deadline);
-  const auto rows = co_await lease->query(sql::kLoadTopics, {kEnabledTopicsMax + 1}, deadline);
+  const auto rows = co_await lease->query(sql::kLoadTopics, {settings_.enabled_max + 1}, deadline);
   TopicSet::Topics enabled;
   for (const auto& row : rows) {
-    if (enabled.size() == static_cast<std::size_t>(kEnabledTopicsMax)) {
-      log::warning("topics", "more topics are enabled than a node accepts: the newest are left out",
-                   {{"limit", kEnabledTopicsMax}});
+    if (enabled.size() == static_cast<std::size_t>(settings_.enabled_max)) {
+      log::warning("topics",
+                   "more topics are enabled than topics.enabled_max allows: the newest are left out",
+                   {{"limit", settings_.enabled_max}});
       break;
     }
     const auto days = row.get<std::optional<std::int64_t>>(1);

@@ -21,14 +21,12 @@
 
 namespace todoke::relay {
 
-// Topics that a node accepts at once. The set is loaded whole, so that 10,000 cost a few megabytes and some
-// ten milliseconds at a change; a relay for more topics accepts any (relay.accept_topics).
-inline constexpr std::int32_t kEnabledTopicsMax = 10'000;
-
 struct TopicSettings {
   std::vector<std::string> reserved;  // ids beyond the usual forms
   bool accept_any = false;            // every topic id is taken, listed or not
-  std::int32_t retention_days = 30;   // a topic with more is kept longer
+  // The set is loaded whole: 10,000 cost a few megabytes, and some ten milliseconds at a change.
+  std::int32_t enabled_max = 10'000;
+  std::int32_t retention_days = 30;  // a topic with more is kept longer
 };
 
 // What one state of the table says.

@@ -130,7 +130,7 @@ TEST_F(SessionTest, NothingLeavesWhileItIsNotLoggedOn) {
   EXPECT_EQ(send(*session, "early-1"), Sent::no);
   broker.start();
   await_logon(*session);
-  send(*session, "early-2");
+  ASSERT_EQ(send(*session, "early-2"), Sent::yes);
   wait_until("reports", [&] { return reports_so_far() == 2; });
   EXPECT_THAT(broker.executed(), testing::ElementsAre("early-2"));
 }
