@@ -46,7 +46,7 @@ void SoakRun::kill_point(int number) {
     nodes_->revive();
     try_kill_point(number);
   }
-  if (count == before) problems_ += fmt::format("{} was not reached\n", kill_name(number));
+  if (count == before) missed_ += fmt::format("{} was not reached\n", kill_name(number));
 }
 
 void SoakRun::try_kill_point(int number) {

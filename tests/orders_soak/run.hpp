@@ -41,6 +41,7 @@ class SoakRun {
   void play();
   // What is broken; empty: nothing.
   std::string problems();
+  [[nodiscard]] const std::string& missed() const { return missed_; }
 
   [[nodiscard]] const Reached& reached() const { return reached_; }
   [[nodiscard]] const std::string& story() const { return story_; }
@@ -114,6 +115,7 @@ class SoakRun {
   std::thread watcher_;
   std::string story_;
   std::string problems_;  // what faults have found
+  std::string missed_;    // kill points that the run was to reach
   int extra_keys_ = 0;
   bool can_find_ = false;
   Reached reached_;
