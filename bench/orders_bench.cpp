@@ -18,10 +18,10 @@
 #include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
 
+#include "app/keys.hpp"
 #include "base/percent.hpp"
 #include "base/trace.hpp"
 #include "embedded_bench.hpp"
-#include "orders/worker/config.hpp"
 #include "orders/worker/dispatcher.hpp"
 #include "orders/worker/sql_port.hpp"
 #include "orders_load/http_load.hpp"
@@ -102,7 +102,7 @@ void measure_api() {
 // What a dispatcher needs of a node.
 struct Surroundings {
   Surroundings(const Executor& executor, const std::string& url)
-      : config(schema()),
+      : config(app::schema()),
         pool(pool_options(url), clock, registry),
         listener(executor, listener_options(url), registry),
         tracer(registry) {
@@ -112,14 +112,6 @@ struct Surroundings {
     config.set_flag("broker.adapter", "noop");
   }
 
-  static const Schema& schema() {
-    static const Schema instance = [] {
-      Schema s;
-      s.add(orders::worker_config_keys());
-      return s;
-    }();
-    return instance;
-  }
   static pg::PoolOptions pool_options(const std::string& url) {
     pg::PoolOptions options;
     options.connect.url = url;
