@@ -1,5 +1,6 @@
 #include "base/priority.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <sched.h>
@@ -11,8 +12,9 @@ namespace todoke {
 namespace {
 
 constexpr std::uint64_t kSliceNs = 100'000'000;  // the most that the kernel takes
-constexpr int kNiceOfBackground = 5;
-constexpr int kNiceOfLast = 10;
+constexpr int kNiceMore = 5;                     // background, beside an ordinary thread
+constexpr int kNiceMoreOfLast = 10;
+constexpr int kNiceMax = 19;
 
 // As sched_setattr(2) has it; glibc has neither.
 struct SchedAttributes {
@@ -26,14 +28,15 @@ struct SchedAttributes {
   std::uint64_t period = 0;
 };
 
-bool yield_to_others(pid_t thread, int nice) {
+// The main thread is never lowered: its nice value and its processors are those of the whole process.
+bool yield_to_others(pid_t thread, int nice_more) {
+  const int nice = std::min(kNiceMax, getpriority(PRIO_PROCESS, static_cast<id_t>(getpid())) + nice_more);
   SchedAttributes attributes;
   attributes.nice = nice;
   if (syscall(SYS_sched_setattr, thread, &attributes, 0U) == 0) return true;
   return setpriority(PRIO_PROCESS, static_cast<id_t>(thread), nice) == 0;
 }
 
-// The main thread is never lowered: its processors are those of the whole process.
 bool keep_off_first_processor(pid_t thread) {
   cpu_set_t processors;
   if (sched_getaffinity(getpid(), sizeof(processors), &processors) != 0) return false;
@@ -51,9 +54,9 @@ bool set_priority(pid_t thread, Priority priority) {
     case Priority::ordinary:
       return true;
     case Priority::background:
-      return yield_to_others(thread, kNiceOfBackground);
+      return yield_to_others(thread, kNiceMore);
     case Priority::last:
-      return yield_to_others(thread, kNiceOfLast) && keep_off_first_processor(thread);
+      return yield_to_others(thread, kNiceMoreOfLast) && keep_off_first_processor(thread);
   }
   return false;
 }

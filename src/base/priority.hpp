@@ -7,11 +7,11 @@ namespace todoke {
 
 enum class Priority {
   ordinary,
-  // Gives way at once to an ordinary thread that wakes up: nice 5 and, where the kernel knows it
-  // (Linux 6.12), a slice of 100 ms, longer than that of others. With the nice value alone they would wait
-  // for the end of a slice, 1 to 3 ms each time (docs/decisions, 0011).
+  // Gives way at once to an ordinary thread that wakes up: its nice value is the process's own and five more,
+  // and where the kernel knows it (Linux 6.12) its slice is 100 ms, longer than that of others. With the nice
+  // value alone they would wait for the end of a slice, 1 to 3 ms each time (docs/decisions, 0011).
   background,
-  // The same with nice 10. Where this process may use several processors it also keeps off the first of them,
+  // The same with ten more. Where this process may use several processors it also keeps off the first of them,
   // so that one is always left for everybody else.
   last,
 };
