@@ -131,7 +131,7 @@ class Worker final : public Service {
   Task<std::optional<std::vector<Fate>>> try_settling(const Jobs& jobs);
   Task<std::vector<Fate>> settle_one_by_one(const Jobs& jobs);
   Task<Fate> settle_alone(const JobPtr& job);
-  void take_fate(Job& job, Fate fate);
+  void apply_fate(Job& job, Fate fate);
   Task<void> pay_attempts_back();
 
   Task<void> heartbeat_loop();

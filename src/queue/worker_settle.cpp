@@ -86,11 +86,11 @@ Task<void> Worker::settle_batch(Jobs batch) {
     if (fates) break;
     co_await sleep_for(backoff.next());
   }
-  for (std::size_t i = 0; i < batch.size(); ++i) take_fate(*batch[i], fates->at(i));
+  for (std::size_t i = 0; i < batch.size(); ++i) apply_fate(*batch[i], fates->at(i));
   if (has_more_ || options_.claims_after_settling) wake_.set();
 }
 
-void Worker::take_fate(Job& job, Fate fate) {
+void Worker::apply_fate(Job& job, Fate fate) {
   if (fate == Fate::dropped) {
     drop(job);
     return;

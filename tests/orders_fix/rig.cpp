@@ -93,10 +93,10 @@ Value FixSide::call(Task<Value> task) {
   return value.get();
 }
 
-bool FixSide::takes_orders() {
+bool FixSide::can_send_now() {
   const auto told = std::make_shared<std::promise<bool>>();
   auto value = told->get_future();
-  asio::post(io_, [this, told] { told->set_value(adapter_->takes_orders()); });
+  asio::post(io_, [this, told] { told->set_value(adapter_->can_send_now()); });
   return value.get();
 }
 

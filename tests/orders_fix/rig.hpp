@@ -49,7 +49,7 @@ class FixSide {
   void await_logon();
   // Its clock, not the broker's.
   void advance(std::chrono::nanoseconds by) { clock_.advance(by); }
-  [[nodiscard]] bool takes_orders();
+  [[nodiscard]] bool can_send_now();
   [[nodiscard]] double metric(const std::string& series) const;
   [[nodiscard]] std::string health() const;
 

@@ -242,7 +242,7 @@ TEST_F(SessionTest, AReportWithAGroupThatNobodyKnowsIsRejectedAndTakenAllTheSame
   EXPECT_EQ(rejected.at(0).msg_type, "8");
   EXPECT_EQ(rejected.at(0).tag, "20002");
   EXPECT_EQ(rejected.at(0).reason, "13");
-  EXPECT_TRUE(rejected.at(0).is_taken);
+  EXPECT_TRUE(rejected.at(0).was_rescued);
 }
 
 TEST_F(SessionTest, AReportOfBadFormWithoutATimeHasTheTimeAtWhichItWasSent) {
@@ -256,7 +256,7 @@ TEST_F(SessionTest, AReportOfBadFormWithoutATimeHasTheTimeAtWhichItWasSent) {
   await_logon(*session);
   send(*session, "timeless-1");
   wait_until("the report", [&] { return reports_so_far() == 1; });
-  EXPECT_TRUE(rejected.at(0).is_taken);
+  EXPECT_TRUE(rejected.at(0).was_rescued);
   EXPECT_THAT(reports.at(0).transact_time, testing::MatchesRegex("20[0-9]{6}-[0-9:.]+"));
 }
 
@@ -276,7 +276,7 @@ TEST_F(SessionTest, AMessageThatIsNotTakenIsToldAsRejected) {
     return rejected.size() == 2;
   });
   EXPECT_EQ(rejected.at(0).msg_type, "9");
-  EXPECT_FALSE(rejected.at(0).is_taken);
+  EXPECT_FALSE(rejected.at(0).was_rescued);
   EXPECT_FALSE(rejected.at(0).business);
   EXPECT_EQ(rejected.at(1).msg_type, "D");
   EXPECT_TRUE(rejected.at(1).business);

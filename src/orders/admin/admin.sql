@@ -138,7 +138,7 @@ INSERT INTO orders.audit (actor, action, after, reason) VALUES ($1, $2, $3::text
 SELECT pg_notify(cn_names.channel_orders_pending(), '');
 
 -- A halt that is there only gets stronger: what it refuses it goes on refusing.
--- name: put_halt
+-- name: upsert_halt
 INSERT INTO orders.halts AS h (adapter, instrument, intake_refused, halted_by, reason) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (adapter, instrument) DO UPDATE SET intake_refused = h.intake_refused OR excluded.intake_refused,
   halted_by = excluded.halted_by, reason = coalesce(excluded.reason, h.reason)

@@ -48,7 +48,7 @@ struct SendOutcome {
   // The broker says that it has an order of this id already.
   bool duplicate = false;
   // Nothing was sent, and nothing is wrong with the order: may_go said no, or the way to the broker has just
-  // closed (takes_orders). It goes back as if it had never been claimed.
+  // closed (can_send_now). It goes back as if it had never been claimed.
   bool held_back = false;
   std::optional<std::chrono::milliseconds> retry_after;  // the broker asked for this pause
 };
@@ -88,7 +88,7 @@ class BrokerAdapter {
 
   // False: what this adapter needs is not there (a session that is logged on and this process's own), so
   // orders wait, or are left to others. Asked before each claim and each try.
-  [[nodiscard]] virtual bool takes_orders() const { return true; }
+  [[nodiscard]] virtual bool can_send_now() const { return true; }
 
   // Ends by the deadline, whatever the broker does. Throws only for what should not happen; the worker takes
   // that for INTERNAL_ERROR in doubt.

@@ -51,7 +51,7 @@ HandlerOptions handler_options(const Config& config) {
 SqlPortOptions port_options(const Config& config, std::string worker, const BrokerAdapter& adapter,
                             std::function<void()> on_settled) {
   SqlPortOptions options;
-  options.may_claim = [&adapter] { return adapter.takes_orders(); };
+  options.may_claim = [&adapter] { return adapter.can_send_now(); };
   options.worker = std::move(worker);
   options.on_settled = std::move(on_settled);
   options.adapter = config.get(keys::kAdapter);

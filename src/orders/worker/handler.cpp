@@ -88,7 +88,7 @@ Task<Ended> OrderHandler::handle_order(OrderJob& job, const queue::Hold& hold, S
   }
   // Nothing that speaks to the broker begins unless it ends while the order is ours, and while it could
   // leave.
-  if (!hold.allows(options_.broker_timeout) || !adapter_.takes_orders()) co_return give_back();
+  if (!hold.allows(options_.broker_timeout) || !adapter_.can_send_now()) co_return give_back();
 
   if (step == Step::look_up_then_try || step == Step::look_up_then_give_up) {
     if (auto found = co_await look_up(job)) co_return *found;

@@ -18,7 +18,7 @@ class FixAdapter final : public BrokerAdapter {
 
   [[nodiscard]] std::string_view name() const override { return "fix"; }
   [[nodiscard]] std::string broker_id(const std::string& idempotency_key) const override;
-  [[nodiscard]] bool takes_orders() const override { return link_->takes_orders(); }
+  [[nodiscard]] bool can_send_now() const override { return link_->can_send_now(); }
   [[nodiscard]] bool can_find() const override { return true; }
   Task<SendOutcome> send(SendRequest request, Deadline deadline) override;
   Task<FindOutcome> find(SendRequest request, Deadline deadline) override;

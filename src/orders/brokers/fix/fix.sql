@@ -3,7 +3,7 @@
 
 -- Takes the session where nobody has it, with $4 numbers out for its Logon and what else leaves before the first round. No
 -- row: somebody has it.
--- name: fix_take
+-- name: fix_claim_session
 INSERT INTO orders.fix_sessions AS s (session, owner, epoch, leased_until, next_out)
 VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 millisecond', 1 + $4)
 ON CONFLICT (session) DO UPDATE
@@ -44,7 +44,7 @@ SELECT g.outbox_id, g.session, g.cl_ord_id, g.exec_id, g.order_id, g.exec_type, 
   g.last_px, g.cum_qty, g.avg_px, g.transact_time, g.text, g.received_at
 FROM gone g;
 
--- name: fix_put_orders
+-- name: fix_insert_orders
 INSERT INTO orders.fix_orders AS f (session, cl_ord_id, outbox_id, idempotency_key)
 SELECT $1, t.cl_ord_id, t.outbox_id, t.idempotency_key
 FROM unnest($3::text[], $4::bigint[], $5::text[]) AS t (cl_ord_id, outbox_id, idempotency_key)
@@ -58,7 +58,7 @@ SET outbox_id = excluded.outbox_id, idempotency_key = excluded.idempotency_key,
 WHERE f.outbox_id <> excluded.outbox_id OR NOT f.is_watched;
 
 -- Each report once. Returned: for each ClOrdID with a new one, how many there are, and whether the order is known.
--- name: fix_put_reports
+-- name: fix_insert_reports
 WITH stored AS (
   INSERT INTO orders.fix_reports (session, cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status,
     ord_rej_reason, last_qty, last_px, cum_qty, avg_px, transact_time, text)
@@ -82,7 +82,7 @@ FROM counted c LEFT JOIN marked m ON m.cl_ord_id = c.cl_ord_id;
 
 -- The answers to status requests: one for each order, the last, which takes its place after the reports that came before it.
 -- Their exec_id is one that no report can have. Only of orders that went out from here.
--- name: fix_put_statuses
+-- name: fix_upsert_statuses
 WITH stored AS (
   INSERT INTO orders.fix_reports (session, cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status,
     ord_rej_reason, last_qty, last_px, cum_qty, avg_px, transact_time, text)

@@ -155,7 +155,7 @@ fix::Events FixLink::events_of_session() {
                   {"msg_type", rejection.msg_type},
                   {"tag", rejection.tag},
                   {"reason", rejection.reason},
-                  {"taken_all_the_same", rejection.is_taken},
+                  {"report_kept", rejection.was_rescued},
                   {"lines_left_out", rate->take_left_out()}});
   };
   events.logged_on = [this](bool) { wake_.set_from_anywhere(); };

@@ -74,7 +74,7 @@ class FixLink final : public Service {
   [[nodiscard]] const FixOptions& options() const { return options_; }
   // Whether a worker of this process should claim orders: not while nothing could leave, and not while it
   // stops.
-  [[nodiscard]] bool takes_orders() const;
+  [[nodiscard]] bool can_send_now() const;
   // When the session was last logged on or its numbers were reset: reports may have been lost before.
   [[nodiscard]] SteadyTime speaks_since() const { return speaks_since_; }
   // Whether a message could leave now; why not is in `why`.

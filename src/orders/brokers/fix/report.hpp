@@ -30,7 +30,7 @@ struct FixView {
   bool is_corrected = false;   // a fill was corrected or busted: there may be less than before
   bool is_unreadable = false;  // a fill had no amount that could be read: its report was left out
 
-  [[nodiscard]] bool is_taken() const { return state == State::working || state == State::ended; }
+  [[nodiscard]] bool is_acknowledged() const { return state == State::working || state == State::ended; }
 };
 
 // Whether it is the answer to a status request.

@@ -113,13 +113,13 @@ void Application::tell_rejected(const FIX::Message& message, bool business, int 
   rejection.msg_type = text_of(message, FIX::FIELD::RefMsgType);
   rejection.tag = text_of(message, FIX::FIELD::RefTagID);
   rejection.reason = text_of(message, reason_tag);
-  rejection.is_taken = !business && take_rejected(message);
+  rejection.was_rescued = !business && rescue_report(message);
   events_.rejected(rejection);
 }
 
 // The engine refuses a tag that comes twice, whatever its dictionary allows, so a group that a broker has
 // made up would cost the fill that is beside it.
-bool Application::take_rejected(const FIX::Message& reject) {
+bool Application::rescue_report(const FIX::Message& reject) {
   static const std::set<std::string> kOfForm{"0", "1", "2", "3", "4", "5", "6", "13", "14", "15", "16"};
   if (kOfForm.count(text_of(reject, FIX::FIELD::SessionRejectReason)) == 0) return false;
   auto read = read_leniently(last_in_);

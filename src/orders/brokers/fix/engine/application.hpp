@@ -57,7 +57,7 @@ class Application final : public FIX::Application {
   void tell_rejected(const FIX::Message& message, bool business, int reason_tag);
   // Takes the report that the session is about to reject because of its form. False: it is none, or can't be
   // read.
-  bool take_rejected(const FIX::Message& reject);
+  bool rescue_report(const FIX::Message& reject);
 
   const SessionSettings& settings_;
   const Events& events_;

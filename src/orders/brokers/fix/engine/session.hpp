@@ -84,10 +84,10 @@ struct Refused {
 // says.
 struct Rejection {
   bool business = false;
-  std::string msg_type;   // of the message
-  std::string tag;        // of the field that it is about; empty: of none
-  std::string reason;     // SessionRejectReason or BusinessRejectReason
-  bool is_taken = false;  // it was a report that could be read all the same, and was told
+  std::string msg_type;      // of the message
+  std::string tag;           // of the field that it is about; empty: of none
+  std::string reason;        // SessionRejectReason or BusinessRejectReason
+  bool was_rescued = false;  // it was a report that could be read all the same, and was told
 };
 
 enum class Sent {
