@@ -106,8 +106,8 @@ class OrderWorker final : public Service {
               parts.clock, *metrics_),
         handler_(handler_options(parts.config), *adapter_, *halts_, parts.clock, parts.tracer, *metrics_),
         worker_(parts.executor, worker_options(parts.config), port_, handler_, parts.clock,
-                {metrics_->claimed, metrics_->lease_expired, metrics_->fenced, metrics_->claim_seconds,
-                 metrics_->commit_seconds, metrics_->breaker}) {}
+                {metrics_->claimed, metrics_->lease_expired, metrics_->fenced, metrics_->claim_ms,
+                 metrics_->commit_ms, metrics_->breaker}) {}
 
   [[nodiscard]] std::string_view name() const override { return worker_.name(); }
   [[nodiscard]] bool essential() const override { return false; }
