@@ -41,7 +41,8 @@ class LaterClock final : public Clock {
 class FixSide {
  public:
   FixSide(const TestDatabase& database, int port, const std::string& worker = "host:1:aa",
-          const std::function<void(orders::FixOptions&)>& change = {});
+          const std::function<void(orders::FixOptions&)>& change = {},
+          std::chrono::milliseconds ask_again = 30s);
   ~FixSide();  // stops as at SIGTERM
   FixSide(const FixSide&) = delete;
   FixSide& operator=(const FixSide&) = delete;

@@ -1,8 +1,8 @@
--- A FIX session: its owner, its orders and its reports. Every write but the first shows the owner's epoch, so that one who
--- lost the session changes nothing.
+-- A FIX session: its owner, its orders and its reports. Every write but the first checks the owner's epoch, so that a worker
+-- that lost the session changes nothing.
 
--- Takes the session where nobody has it, with $4 numbers out for its Logon and what else leaves before the first round. No
--- row: somebody has it.
+-- Makes this worker the owner of a session that nobody owns, with $4 numbers out for its Logon and whatever else it sends
+-- before the first round. No row: another worker owns it.
 -- name: fix_claim_session
 INSERT INTO orders.fix_sessions AS s (session, owner, epoch, leased_until, next_out)
 VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 millisecond', 1 + $4)
@@ -12,12 +12,12 @@ SET owner = $2, epoch = s.epoch + 1, leased_until = clock_timestamp() + $3 * int
 WHERE s.owner IS NULL OR s.leased_until < clock_timestamp()
 RETURNING epoch, next_out - $4 AS next_out, next_in;
 
--- Who has it, for those who wait.
+-- The owner, for workers that wait for the session.
 -- name: fix_owner
 SELECT coalesce(owner, '') AS owner FROM orders.fix_sessions WHERE session = $1;
 
--- Keeps it, with its numbers. No row: it is somebody else's. The other statements of the same transaction look at the
--- epoch by themselves; this one has locked the row before.
+-- Renews the lease and stores the numbers. No row: another worker owns the session. The other statements of the same
+-- transaction check the epoch themselves; this one has locked the row before.
 -- name: fix_keep
 UPDATE orders.fix_sessions
 SET leased_until = clock_timestamp() + $3 * interval '1 millisecond', next_out = $4, next_in = $5, updated_at = now()
@@ -178,7 +178,7 @@ FROM orders.fix_orders f LEFT JOIN orders.outbox_orders o ON o.id = f.outbox_id
 WHERE f.session = $1 AND f.reports_stored > f.reports_applied AND o.status IS DISTINCT FROM 'sending'
 ORDER BY f.session, f.cl_ord_id LIMIT $2;
 
--- Nobody is waited for: what is locked now is looked at in the next round.
+-- NOWAIT: the next round tries again what is locked now.
 -- name: fix_lock_order
 SELECT o.status, o.in_doubt, o.order_request_json FROM orders.outbox_orders o WHERE o.id = $1 FOR UPDATE NOWAIT;
 

@@ -174,7 +174,7 @@ Task<FixLink::End> FixLink::keep(std::int64_t epoch) {
   const auto renew_every = options_.lease / 3;
   for (;;) {
     if (stopping_ || loops_.has_failed()) co_return End::stopped;
-    // Before the state is looked at: what changes from here on sets it again.
+    // Before the state is read: later changes set it again.
     wake_.reset();
     const auto is_ours = co_await attempt(round(epoch));
     show();

@@ -90,7 +90,7 @@ void apply_state(FixView& view, const Report& report, TimeInForce time_in_force)
     view.is_unknown = true;
     return;
   }
-  // Once taken it stays taken: a rejection afterwards ends it.
+  // An acknowledged order stays acknowledged: a rejection afterwards ends it.
   if (said == State::rejected && view.is_acknowledged()) {
     view.state = State::ended;
   } else if (said != State::pending || !view.is_acknowledged()) {

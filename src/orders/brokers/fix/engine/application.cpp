@@ -29,6 +29,8 @@ bool Application::wait_for_logout(std::chrono::milliseconds patience) {
 void Application::toAdmin(FIX::Message& message, const FIX::SessionID&) {
   const auto type = text_of(message.getHeader(), FIX::FIELD::MsgType);
   if (type == FIX::MsgType_Reject) tell_rejected(message, false, FIX::FIELD::SessionRejectReason);
+  // A gap fill passes over the TestRequest that was sent before it, too.
+  if (type == FIX::MsgType_SequenceReset && awaits_answer_) ask_();
   if (type != FIX::MsgType_Logon || settings_.username.empty()) return;
   message.setField(FIX::FIELD::Username, settings_.username);
   message.setField(FIX::FIELD::Password, settings_.password);
@@ -62,6 +64,7 @@ void Application::fromAdmin(const FIX::Message& message,
                                                          FIX::IncorrectTagValue, FIX::RejectLogon) {
   const auto type = text_of(message.getHeader(), FIX::FIELD::MsgType);
   if (type == FIX::MsgType_Reject) tell_refused(message, false, FIX::FIELD::SessionRejectReason);
+  if (type == FIX::MsgType_Heartbeat && awaits_answer_.exchange(false)) set_logged_on(true);
   if (type == FIX::MsgType_Logout && message.isSetField(FIX::FIELD::Text)) {
     events_.note("the other side logs out and says why");
     events_.trouble("the other side logs out: " + text_of(message, FIX::FIELD::Text));
