@@ -86,8 +86,8 @@ class BrokerAdapter {
   // Whether risk_constraints of an order are enforced by the broker.
   [[nodiscard]] virtual bool enforces_risk() const { return false; }
 
-  // False: what this adapter needs is not there (a session that is logged on and this process's own), so
-  // orders wait, or are left to others. Asked before each claim and each try.
+  // False: this adapter can't send (its session is not logged on, or another process has it), so orders wait,
+  // or other workers claim them. The worker asks before each claim and each try.
   [[nodiscard]] virtual bool can_send_now() const { return true; }
 
   // Ends by the deadline, whatever the broker does. Throws only for what should not happen; the worker takes

@@ -21,7 +21,7 @@ using Kind = JsonValue::Kind;
 constexpr std::size_t kMessageBytesMax = 200;
 constexpr std::size_t kRefBytesMax = 256;
 constexpr std::size_t kFillsMax = 1'000;
-// A broker that asks for more is not believed.
+// A longer Retry-After is cut to this.
 constexpr std::chrono::seconds kRetryAfterMost = std::chrono::hours(1);
 constexpr std::string_view kDuplicate = "DUPLICATE_ORDER";
 
@@ -89,8 +89,8 @@ std::vector<Fill> fills_in(const JsonValue& document, std::string& unread) {
   return fills;
 }
 
-// Looks for `status` in a body that is not the JSON that we take (bytes that are no UTF-8, a member twice, an
-// end that is missing): whether the object says "ok", and nothing else, as its own status.
+// Searches `status` in a body that read_json refuses (bytes that are no UTF-8, a member twice, an end that is
+// missing): whether the object says "ok", and nothing else, as its own status.
 class StatusScan {
  public:
   explicit StatusScan(std::string_view text) : rest_(text) {}
@@ -146,7 +146,7 @@ class StatusScan {
   std::string_view rest_;
 };
 
-// An order that was taken, whatever else the answer says.
+// An order that the broker acknowledged, whatever else the answer says.
 Answer acknowledged(std::vector<Fill> fills, std::string order_ref, std::string unread, const Order& order) {
   Answer answer;
   auto& result = answer.result;
