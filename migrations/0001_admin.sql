@@ -89,12 +89,16 @@ CREATE TABLE cn_admin.service_config_history (
   after      jsonb,
   changed_at timestamptz NOT NULL DEFAULT now(),
   changed_by text NOT NULL,
+  db_role    text NOT NULL DEFAULT session_user,
   PRIMARY KEY (service, key, version)
 );
 COMMENT ON TABLE cn_admin.service_config_history IS
   'Every change of service_configs, a row for each key; append-only. Going back to a version: the first "before" after it';
 COMMENT ON COLUMN cn_admin.service_config_history.version IS 'The version that the change made';
 COMMENT ON COLUMN cn_admin.service_config_history.before IS 'NULL: the database had no value of the key';
+COMMENT ON COLUMN cn_admin.service_config_history.changed_by IS 'Who made the change, as the role db_role says';
+COMMENT ON COLUMN cn_admin.service_config_history.db_role IS
+  'The role of the database that made the change; only the trigger writes here, so nobody chooses it';
 COMMENT ON COLUMN cn_admin.service_config_history.after IS 'NULL: the database has no value of the key any more';
 
 -- ---------------------------------------------------------------------------------------------- functions

@@ -1,11 +1,12 @@
 -- What the role that a node runs as may do, where that is another one than the owner of the tables (docs/database.md).
 
 -- Grants `node_role` what a node needs: it reads and writes rows, and calls the functions. It can't change the schema, set the
--- log's sequence, make roles, or change what is append-only: audit, journal, and the history of the configuration. Repeats
--- itself without harm; the owner calls it after each migration.
+-- log's sequence, make roles, change what is append-only (audit, journal, the history of the configuration), or choose the
+-- role and the time of an audit row. Repeats itself without harm; the owner calls it after each migration.
 CREATE FUNCTION cn_admin.grant_node(node_role name) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE
   append_only constant regclass[] := ARRAY['orders.audit', 'orders.sends']::regclass[];
+  audit_columns constant text := 'actor, action, key_hash, outbox_id, before, after, reason';
   read_only constant regclass[] := ARRAY['cn_admin.service_config_history', 'todoke.schema_migrations']::regclass[];
   schema text;
   relation regclass;
@@ -26,8 +27,10 @@ BEGIN
   END LOOP;
   GRANT USAGE ON SCHEMA cn_names TO PUBLIC;
   FOREACH relation IN ARRAY append_only LOOP
-    EXECUTE format('GRANT SELECT, INSERT ON %s TO %I', relation, node_role);
+    EXECUTE format('GRANT SELECT ON %s TO %I', relation, node_role);
   END LOOP;
+  EXECUTE format('GRANT INSERT (%s) ON orders.audit TO %I', audit_columns, node_role);
+  EXECUTE format('GRANT INSERT ON orders.sends TO %I', node_role);
   FOREACH relation IN ARRAY read_only LOOP
     EXECUTE format('GRANT SELECT ON %s TO %I', relation, node_role);
   END LOOP;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <pthread.h>
 #include <stop_token>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -323,6 +324,7 @@ class Node {
   void cut_when_stuck() {
     const auto limit = config_.get(net::keys::kDrainTimeout) + stop_extra_ + kStopLimitAfterDrain;
     stuck_guard_ = std::jthread([limit](const std::stop_token& done) {
+      pthread_setname_np(pthread_self(), "stop-guard");
       std::mutex mutex;
       std::condition_variable_any wake;
       std::unique_lock lock(mutex);

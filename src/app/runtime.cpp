@@ -1,6 +1,7 @@
 #include "app/runtime.hpp"
 
 #include <exception>
+#include <pthread.h>
 #include <utility>
 
 #include <boost/asio/co_spawn.hpp>
@@ -30,8 +31,9 @@ std::vector<Executor> Runtime::connections() {
   return executors;
 }
 
-void Runtime::run_beside(asio::io_context& loop, Priority priority) {
-  threads_.emplace_back([&loop, priority] {
+void Runtime::run_beside(asio::io_context& loop, const char* name, Priority priority) {
+  threads_.emplace_back([&loop, name, priority] {
+    pthread_setname_np(pthread_self(), name);
     if (!set_priority(0, priority)) log::debug("runtime", "the priority of a loop was not changed");
     const auto guard = asio::make_work_guard(loop);
     loop.run();
@@ -48,10 +50,10 @@ void Runtime::end_threads() {
 }
 
 void Runtime::run(Task<void> work) {
-  if (relay_) run_beside(*relay_, Priority::ordinary);
-  if (consumers_) run_beside(*consumers_, Priority::background);
-  if (reads_) run_beside(*reads_, Priority::last);
-  for (auto& loop : connections_) run_beside(*loop, Priority::ordinary);
+  if (relay_) run_beside(*relay_, "relay", Priority::ordinary);
+  if (consumers_) run_beside(*consumers_, "consumers", Priority::background);
+  if (reads_) run_beside(*reads_, "reads", Priority::last);
+  for (auto& loop : connections_) run_beside(*loop, "connections", Priority::ordinary);
   std::exception_ptr failure;
   asio::co_spawn(main_, std::move(work), [&](std::exception_ptr error) {
     failure = std::move(error);

@@ -1,4 +1,4 @@
-// The event loops of a process, each with a thread of its own, and who lives on which:
+// The event loops of a process, each with a thread of its own, which has its name (`top -H`), and who lives on which:
 //
 //   main         the supervisor, the database and its listener, orders, the internal listener: what must go
 //                on whatever the public does
@@ -6,8 +6,7 @@
 //   consumers    the node's own consumers of the log, such as the search index; gives way to the others when
 //                there is no processor for all
 //   reads        what comes from the database for a REQ or COUNT is made into events and matched here, last
-//   of
-//                all
+//                of all
 //   connections  the public ones, each on one of these loops for its life
 #pragma once
 
@@ -43,7 +42,7 @@ class Runtime {
   void run(Task<void> work);
 
  private:
-  void run_beside(asio::io_context& loop, Priority priority);
+  void run_beside(asio::io_context& loop, const char* name, Priority priority);
   void end_threads();
 
   asio::io_context main_{1};

@@ -7,6 +7,7 @@
 #include <deque>
 #include <mutex>
 #include <poll.h>
+#include <pthread.h>
 #include <stdexcept>
 #include <thread>
 #include <unistd.h>
@@ -162,6 +163,7 @@ class Writer {
 
  private:
   void run() {
+    pthread_setname_np(pthread_self(), "log");
     std::unique_lock lock(mutex_);
     while (true) {
       wake_.wait(lock, [&] { return stopping_ || !queue_.empty(); });

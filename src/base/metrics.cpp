@@ -14,6 +14,12 @@ Buckets seconds_buckets() {
   return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 }
 
+Buckets milliseconds_buckets() {
+  auto bounds = seconds_buckets();
+  for (auto& bound : bounds) bound *= 1'000;
+  return bounds;
+}
+
 Buckets size_buckets() {
   return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 }
@@ -181,13 +187,20 @@ Registry::Registry() {
                "Look-ups that found a metric at its limit of label sets and were counted as \"other\".");
 }
 
+void Registry::permit_unit(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  permitted_units_.insert(name);
+}
+
 Registry::Entry& Registry::entry(const std::string& name, const std::string& help, std::string_view type,
                                  const LabelNames& labels) {
   if (!name_is_well_formed(name)) throw std::invalid_argument("bad metric name: " + name);
   if ((type == "counter") != name.ends_with("_total")) {
     throw std::invalid_argument("a counter, and only a counter, ends in _total: " + name);
   }
-  if (has_wrong_unit(name)) throw std::invalid_argument("units are seconds, bytes and the like: " + name);
+  if (has_wrong_unit(name) && !permitted_units_.contains(name)) {
+    throw std::invalid_argument("units are seconds, bytes and the like: " + name);
+  }
   if (tells_its_type(name)) throw std::invalid_argument("a metric's name does not tell its type: " + name);
   if (help.empty()) throw std::invalid_argument("a metric needs a help text: " + name);
   auto& slot = entries_[name];

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,7 @@ using Buckets = std::vector<double>;
 
 // From 100 us to 10 s, for what a person or a client waits for.
 Buckets seconds_buckets();
+Buckets milliseconds_buckets();
 // 1, 2, 4 … 1024, for batch sizes.
 Buckets size_buckets();
 
@@ -98,6 +100,8 @@ class Registry {
 
   // Asking for a name again gives the same metric; with another type or other labels it throws. So does what
   // `promtool check metrics` complains of: units but seconds and bytes, the type in the name, no help text.
+  // A name that a contract gives, with its unit, is permitted first.
+  void permit_unit(const std::string& name);
   Counter& counter(const std::string& name, const std::string& help);
   Gauge& gauge(const std::string& name, const std::string& help);
   Histogram& histogram(const std::string& name, const std::string& help, const Buckets& buckets);
@@ -124,6 +128,7 @@ class Registry {
 
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Entry>> entries_;
+  std::set<std::string> permitted_units_;
   Counter* overflow_ = nullptr;
 };
 

@@ -72,6 +72,13 @@ TEST(Metrics, NamesAndHelpTextsThatPromtoolComplainsOfAreRefused) {
   EXPECT_NO_THROW(registry.gauge("todoke_pgsql_rows", "A unit inside a word."));
 }
 
+TEST(Metrics, AContractsUnitIsPermittedForItsNameAlone) {
+  Registry registry;
+  registry.permit_unit("wait_ms");
+  EXPECT_NO_THROW(registry.histogram("wait_ms", "Something.", milliseconds_buckets()));
+  EXPECT_THROW(registry.gauge("todoke_wait_ms", "Something."), std::invalid_argument);
+}
+
 TEST(Metrics, AComputedValueIsAskedForWhenRendered) {
   Registry registry;
   double value = 1;

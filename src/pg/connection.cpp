@@ -140,7 +140,7 @@ void Connection::interrupt() {
   state_->socket.interrupt();
 }
 
-Task<void> Connection::settle(Deadline deadline) {
+Task<void> Connection::end_transaction(Deadline deadline) {
   if (!usable() || !in_transaction()) co_return;
   state_->rollback_pending = true;
   const Claim claim(*state_);

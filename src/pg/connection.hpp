@@ -93,7 +93,7 @@ class Connection {
   void interrupt();
 
   // Rolls back a transaction that was left open. Does nothing on an idle connection.
-  Task<void> settle(Deadline deadline);
+  Task<void> end_transaction(Deadline deadline);
 
   // Open, and nothing under way that was left half done. False: only good for closing.
   [[nodiscard]] bool usable() const;

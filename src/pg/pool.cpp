@@ -101,7 +101,7 @@ struct PoolInside {
 
   static Task<void> roll_back_and_give_back(Place place, std::unique_ptr<Connection> connection,
                                             SteadyTime made) {
-    co_await connection->settle(Deadline::after(kRollbackMax));
+    co_await connection->end_transaction(Deadline::after(kRollbackMax));
     connection->detach();
     if (connection->usable() && !connection->in_transaction()) place.give_back(std::move(connection), made);
   }

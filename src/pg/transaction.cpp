@@ -49,7 +49,7 @@ Task<void> Transaction::rollback(Deadline deadline) {
   if (connection_ == nullptr) throw std::logic_error("rollback of a transaction that is over");
   auto* connection = std::exchange(connection_, nullptr);
   connection->state().transaction_open = false;
-  co_await connection->settle(deadline);
+  co_await connection->end_transaction(deadline);
 }
 
 Task<Transaction> begin(Connection& connection, Deadline deadline) {

@@ -248,7 +248,7 @@ Task<bool> Worker::claim_some(bool is_time) {
   const auto asked = clock_.steady();
   auto jobs = co_await port_.claim(most);
   const auto took = clock_.steady() - asked;
-  metrics_.claim_seconds.observe(std::chrono::duration<double>(took).count());
+  metrics_.claim_ms.observe(std::chrono::duration<double, std::milli>(took).count());
   if (took > kSlowClaim && jobs.size() < most && port_.passes_rows_over()) {
     claim_rest_ = std::min(kRestMost, std::chrono::ceil<std::chrono::milliseconds>(took) * kRestFactor);
   }
@@ -267,7 +267,7 @@ std::size_t Worker::room() {
     const auto begun = count(Fate::working) + waiting_.size();
     return begun < allowed ? allowed - begun : 0;
   }
-  // Half a batch is left to the lanes while the next one is on its way.
+  // The lanes keep half a batch to work on while the next one is on its way.
   return waiting_.size() * 2 > options_.batch ? 0 : options_.batch - waiting_.size();
 }
 

@@ -3,7 +3,7 @@
 //   claim loop --waiting--> lanes (concurrency) --ended--> settle loop      (fate.hpp has the life of a job)
 //   heartbeat loop: renews all rows held, one statement
 //
-// Woken by wake(), and looks by itself every `poll_every`. The settle loop writes in one call whatever has
+// Woken by wake(), and polls every `poll_every`. The settle loop writes in one call whatever has
 // ended while the last call was under way. It repeats a call that fails, without the work being done again; a
 // row that somebody else has locked waits alone. At stop() rows that were not begun are given back, and what
 // is under way is finished and settled.
@@ -54,8 +54,8 @@ struct WorkerMetrics {
   metrics::Counter& claimed;
   metrics::Counter& lease_expired;
   metrics::Counter& fenced;
-  metrics::Histogram& claim_seconds;
-  metrics::Histogram& commit_seconds;
+  metrics::Histogram& claim_ms;
+  metrics::Histogram& commit_ms;
   metrics::Gauge& breaker;  // 0 closed, 1 ramping, 2 probing, 3 open
 };
 
@@ -66,7 +66,7 @@ class Worker final : public Service {
   static constexpr std::size_t kSettleMost = 1'024;
   // Rows of workers that vanished are taken as fast as they come until so many wait here.
   static constexpr std::size_t kTakenMost = 2'048;
-  // Beyond it claims whose answers were lost are left to their leases.
+  // Beyond it claims whose answers were lost end with their leases.
   static constexpr std::size_t kDroppedMax = 4'096;
 
   // Everything outlives the worker.
@@ -131,7 +131,7 @@ class Worker final : public Service {
   Task<std::optional<std::vector<Fate>>> try_settling(const Jobs& jobs);
   Task<std::vector<Fate>> settle_one_by_one(const Jobs& jobs);
   Task<Fate> settle_alone(const JobPtr& job);
-  void take_fate(Job& job, Fate fate);
+  void apply_fate(Job& job, Fate fate);
   Task<void> pay_attempts_back();
 
   Task<void> heartbeat_loop();

@@ -204,9 +204,9 @@ class WorkerTest : public testing::Test {
   FragileClock clock;
   metrics::Registry registry;
   WorkerMetrics metrics{
-      registry.counter("claimed_total", "Claims."),       registry.counter("lapsed_total", "Lapses."),
-      registry.counter("fenced_total", "Fences."),        registry.histogram("claim_seconds", "Time.", {1}),
-      registry.histogram("commit_seconds", "Time.", {1}), registry.gauge("breaker", "State.")};
+      registry.counter("claimed_total", "Claims."),    registry.counter("lapsed_total", "Lapses."),
+      registry.counter("fenced_total", "Fences."),     registry.histogram("claim_time", "Time.", {1}),
+      registry.histogram("commit_time", "Time.", {1}), registry.gauge("breaker", "State.")};
   FakePort port;
   FakeHandler handler{io.get_executor()};
   std::optional<Worker> worker;

@@ -51,7 +51,7 @@ Task<void> Worker::settle_loop() {
       co_await pay_attempts_back();
     } else if (!has_batch) {
       settle_wake_.reset();
-      // Lanes that end, and rows whose time has come again, are noticed by looking.
+      // Polls for lanes that end and rows whose time has come again.
       constexpr std::chrono::milliseconds kLookEvery = 20ms;
       if (stopping_ || count(Fate::locked) > 0 || !owed_.empty()) {
         co_await settle_wake_.wait_for(kLookEvery);
@@ -86,11 +86,11 @@ Task<void> Worker::settle_batch(Jobs batch) {
     if (fates) break;
     co_await sleep_for(backoff.next());
   }
-  for (std::size_t i = 0; i < batch.size(); ++i) take_fate(*batch[i], fates->at(i));
+  for (std::size_t i = 0; i < batch.size(); ++i) apply_fate(*batch[i], fates->at(i));
   if (has_more_ || options_.claims_after_settling) wake_.set();
 }
 
-void Worker::take_fate(Job& job, Fate fate) {
+void Worker::apply_fate(Job& job, Fate fate) {
   if (fate == Fate::dropped) {
     drop(job);
     return;
@@ -118,7 +118,7 @@ Task<std::optional<std::vector<Fate>>> Worker::try_settling(const Jobs& jobs) {
   auto fates = co_await attempt(port_.settle(jobs));
   if (fates) {
     require_one_each(*fates, jobs.size());
-    metrics_.commit_seconds.observe(std::chrono::duration<double>(clock_.steady() - began).count());
+    metrics_.commit_ms.observe(std::chrono::duration<double, std::milli>(clock_.steady() - began).count());
     co_return std::move(*fates);
   }
   log::warning("worker", "jobs could not be settled, trying again",

@@ -92,7 +92,7 @@ TEST_F(OrderObservability, EverySeriesIsThereFromTheStart) {
   for (const auto* series :
        {"outbox_claimed_total", "outbox_lock_lease_expired_total", "outbox_oldest_pending_seconds",
         "outbox_in_doubt", "outbox_breaker_state{adapter=\"paper\"}",
-        "outbox_latency_seconds_count{phase=\"send\"}", "outbox_latency_seconds_count{phase=\"commit\"}"}) {
+        "outbox_latency_ms_count{phase=\"send\"}", "outbox_latency_ms_count{phase=\"commit\"}"}) {
     EXPECT_EQ(worker->metric(series), 0) << series;
   }
   for (int attempt = 1; attempt <= 6; ++attempt) {
@@ -102,7 +102,7 @@ TEST_F(OrderObservability, EverySeriesIsThereFromTheStart) {
     EXPECT_EQ(worker->metric(fmt::format("outbox_processed_total{{outcome=\"{}\"}}", outcome)), 0) << outcome;
   }
   // A worker claims as soon as it runs.
-  EXPECT_GE(worker->metric("outbox_latency_seconds_count{phase=\"claim\"}"), 0);
+  EXPECT_GE(worker->metric("outbox_latency_ms_count{phase=\"claim\"}"), 0);
 }
 
 TEST_F(OrderObservability, ATryIsASpanOfTheClientsTraceAndTheSendItsChild) {

@@ -105,7 +105,7 @@ TEST_F(OrdersTest, AHaltOfAnAdapterStopsItsWorkersOnly) {
   accept("adapter-key-2");
   worker = node();
   // It looks and takes nothing.
-  const std::string looks = "outbox_latency_seconds_count{phase=\"claim\"}";
+  const std::string looks = "outbox_latency_ms_count{phase=\"claim\"}";
   wait_until("some claims", [&] { return worker->metric(looks) >= 3; });
   EXPECT_EQ(of("adapter-key-2", "concat_ws(',', status, claim_no)"), "pending,0");
   EXPECT_EQ(todoke_on(test_database, {"orders", "resume", "--adapter", "paper"}).code, 0);

@@ -186,9 +186,9 @@ TEST_F(AdapterTest, WithoutASessionNothingIsTakenSentOrAskedHoweverLongItLasts) 
   const auto one =
       side("host:1:aa", [](orders::FixOptions& options) { options.lease = std::chrono::hours(1); });
   wait_until("the session", [&] { return one->metric("orders_fix_session_state") == 1; });
-  EXPECT_FALSE(one->takes_orders());
+  EXPECT_FALSE(one->can_send_now());
   one->advance(10min);
-  EXPECT_FALSE(one->takes_orders());
+  EXPECT_FALSE(one->can_send_now());
   const auto outcome = one->send(order("down-1"));
   EXPECT_TRUE(outcome.held_back);
   EXPECT_FALSE(outcome.in_doubt);
@@ -277,7 +277,7 @@ TEST_F(AdapterTest, OneSideHasTheSessionAndTheOtherTakesItWhenItStops) {
   one->await_logon();
   const auto two = side("host:2:bb");
   wait_until("the other to know", [&] { return two->health() == "up: host:1:aa has the session"; });
-  EXPECT_FALSE(two->takes_orders());
+  EXPECT_FALSE(two->can_send_now());
   EXPECT_TRUE(two->send(order("standby-1")).held_back);
   EXPECT_EQ(one->send(order("first-1")).result.status, ExecStatus::ok);
   one->stop();

@@ -30,7 +30,8 @@ orders::FixOptions options_for(int port) {
 }  // namespace
 
 FixSide::FixSide(const TestDatabase& database, int port, const std::string& worker,
-                 const std::function<void(orders::FixOptions&)>& change) {
+                 const std::function<void(orders::FixOptions&)>& change,
+                 std::chrono::milliseconds ask_again) {
   auto options = options_for(port);
   if (change) change(options);
   pg::ConnectOptions connect;
@@ -42,8 +43,9 @@ FixSide::FixSide(const TestDatabase& database, int port, const std::string& work
   link_ = std::make_shared<orders::FixLink>(
       options, orders::FixLinkParts{io_.get_executor(), clock_, *pool_, connect, health_, metrics_, worker});
   adapter_ = std::make_unique<orders::FixAdapter>(link_);
-  watch_ = std::make_unique<orders::FixWatch>(
-      link_, orders::FixWatchParts{io_.get_executor(), clock_, *pool_, metrics_, kQuestionMax});
+  orders::FixWatchParts watch{io_.get_executor(), clock_, *pool_, metrics_, kQuestionMax};
+  watch.ask_again = ask_again;
+  watch_ = std::make_unique<orders::FixWatch>(link_, watch);
   // Stopped one after the other, as a node does.
   run(*link_, [this] { guard_.reset(); });
   run(*watch_, [this] { link_->stop(); });
@@ -93,10 +95,10 @@ Value FixSide::call(Task<Value> task) {
   return value.get();
 }
 
-bool FixSide::takes_orders() {
+bool FixSide::can_send_now() {
   const auto told = std::make_shared<std::promise<bool>>();
   auto value = told->get_future();
-  asio::post(io_, [this, told] { told->set_value(adapter_->takes_orders()); });
+  asio::post(io_, [this, told] { told->set_value(adapter_->can_send_now()); });
   return value.get();
 }
 

@@ -41,7 +41,8 @@ class LaterClock final : public Clock {
 class FixSide {
  public:
   FixSide(const TestDatabase& database, int port, const std::string& worker = "host:1:aa",
-          const std::function<void(orders::FixOptions&)>& change = {});
+          const std::function<void(orders::FixOptions&)>& change = {},
+          std::chrono::milliseconds ask_again = 30s);
   ~FixSide();  // stops as at SIGTERM
   FixSide(const FixSide&) = delete;
   FixSide& operator=(const FixSide&) = delete;
@@ -49,7 +50,7 @@ class FixSide {
   void await_logon();
   // Its clock, not the broker's.
   void advance(std::chrono::nanoseconds by) { clock_.advance(by); }
-  [[nodiscard]] bool takes_orders();
+  [[nodiscard]] bool can_send_now();
   [[nodiscard]] double metric(const std::string& series) const;
   [[nodiscard]] std::string health() const;
 

@@ -133,6 +133,20 @@ TEST_F(WatchTest, ABrokerThatDoesNotAnswerIsLeftAlone) {
   EXPECT_LE(broker.got("H").size(), 11U);
 }
 
+TEST_F(WatchTest, AQuestionWithoutAnAnswerIsAskedAgainBeforeItsNextTurn) {
+  broker.answer_orders([](const FixMessage&) { return FixAnswer{}; });
+  broker.answer_requests([](const FixMessage&) { return FixAnswer{}; });
+  FixSide one(database, broker.port(), "host:1:aa", {}, 1s);
+  one.await_logon();
+  in_doubt(one, "unheard-1");
+  make_due();
+  wait_until("silence", [&] { return one.metric("orders_fix_questions_total{answer=\"unknown\"}") >= 1; });
+  broker.answer_requests(
+      [](const FixMessage& request) { return FixAnswer{{status(request, "2", "2", "10.5")}, false}; });
+  await("SELECT status FROM orders.outbox_orders", "pending");
+  EXPECT_GE(broker.got("H").size(), 2U);
+}
+
 TEST_F(WatchTest, TheBookHasWhatTheBrokerSaidLast) {
   broker.answer_orders([](const FixMessage& order) {
     if (order.at(11) == "rejected-1") return FixAnswer{{reject(order, "3")}, false};

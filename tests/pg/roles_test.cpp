@@ -122,6 +122,8 @@ TEST_F(Roles, ANodeIsRefusedTheSchemaTheAuditAndWhatIsNotItsOwn) {
            "DROP TRIGGER append_only ON orders.audit",
            "CREATE OR REPLACE FUNCTION orders.append_only() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN END'",
            "UPDATE orders.audit SET actor = 'nobody'",
+           "INSERT INTO orders.audit (actor, action, db_role) VALUES ('a', 'b', 'another')",
+           "INSERT INTO orders.audit (actor, action, at) VALUES ('a', 'b', '2020-01-01')",
            "DELETE FROM orders.audit",
            "TRUNCATE orders.audit",
            "UPDATE orders.sends SET outcome = 'ok'",
@@ -147,6 +149,22 @@ TEST_F(Roles, ANodeIsRefusedTheSchemaTheAuditAndWhatIsNotItsOwn) {
   EXPECT_EQ(session.tried("SELECT orders.drop_old_partition('orders.audit')"), "55000");
   EXPECT_EQ(session.tried(fmt::format("SELECT orders.drop_old_partition('{}')", month)), "55000");
   EXPECT_EQ(session.value("SELECT count(*) FROM orders.audit"), "1");
+}
+
+TEST_F(Roles, TheAuditAndTheHistoryShowWhichRoleWroteThem) {
+  migrate_as_owner();
+  for (const auto& role : {node(), owner()}) {
+    SqlSession session(url_as(role));
+    session.run("SET orders.actor = 'operator:somebody else'; SET cn_admin.actor = 'operator:somebody else'");
+    session.run("INSERT INTO orders.audit (actor, action) VALUES ('operator:somebody else', 'test')");
+    session.run(fmt::format(
+        "INSERT INTO cn_admin.service_configs (service, config) VALUES ('{}', '{{\"a\": 1}}')", role));
+    EXPECT_EQ(session.value(fmt::format("SELECT count(*) FROM orders.audit WHERE db_role = '{}'", role)),
+              "1");
+    EXPECT_EQ(session.value(fmt::format(
+                  "SELECT db_role FROM cn_admin.service_config_history WHERE service = '{}'", role)),
+              role);
+  }
 }
 
 TEST_F(Roles, ANodeThatMayNotMigrateSaysWhoCan) {

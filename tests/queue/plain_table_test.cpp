@@ -87,9 +87,9 @@ class PlainTableTest : public testing::Test {
   SystemClock clock_;
   metrics::Registry registry_;
   queue::WorkerMetrics metrics_{
-      registry_.counter("claimed_total", "Claims."),       registry_.counter("lapsed_total", "Lapses."),
-      registry_.counter("fenced_total", "Fences."),        registry_.histogram("claim_seconds", "Time.", {1}),
-      registry_.histogram("commit_seconds", "Time.", {1}), registry_.gauge("breaker", "State.")};
+      registry_.counter("claimed_total", "Claims."),    registry_.counter("lapsed_total", "Lapses."),
+      registry_.counter("fenced_total", "Fences."),     registry_.histogram("claim_time", "Time.", {1}),
+      registry_.histogram("commit_time", "Time.", {1}), registry_.gauge("breaker", "State.")};
   std::unique_ptr<pg::Pool> pool_;
   std::optional<PlainPort> port_;
   TaskHandler handler_{io_.get_executor()};

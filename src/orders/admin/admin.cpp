@@ -366,7 +366,7 @@ Task<bool> halt_orders(pg::Connection& connection, HaltChange change, Deadline d
   auto transaction = co_await pg::begin(connection, deadline);
   co_await act_as(connection, change.actor, deadline);
   pg::Params halt(change.adapter, change.instrument, change.refuse_intake, change.actor, change.reason);
-  const auto rows = co_await connection.query(sql::kPutHalt, std::move(halt), deadline);
+  const auto rows = co_await connection.query(sql::kUpsertHalt, std::move(halt), deadline);
   pg::Params audited(change.actor, "halt", halt_json(change), change.reason);
   co_await connection.query(sql::kAuditAction, std::move(audited), deadline);
   co_await transaction.commit(deadline);

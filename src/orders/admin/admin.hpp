@@ -1,4 +1,4 @@
-// What an operator does with orders: look, requeue, release, abort, settle, halt. For commands and the Admin
+// What an operator does with orders: list, show, requeue, release, abort, settle, halt. For commands and the Admin
 // API. Every change is one transaction with its audit row; what may not be done is refused with what to do
 // instead.
 #pragma once
@@ -60,8 +60,8 @@ struct Change {
 };
 // Aborted or waiting: to be sent again, with all its attempts.
 Task<Expected<void>> requeue_order(pg::Connection& connection, Change change, Deadline deadline);
-// All that the filter lets through, the newest first: those that are aborted or waiting and, unless the
-// filter asks for those, not in doubt. `change.id` is not looked at.
+// All that match the filter, the newest first: those that are aborted or waiting and, unless the
+// filter asks for those, not in doubt. Ignores `change.id`.
 struct Requeued {
   std::vector<std::int64_t> ids;
   std::int64_t doubtful = 0;  // left alone
@@ -82,7 +82,7 @@ struct HaltChange {
   std::string actor;
   std::optional<std::string> reason;
 };
-// Whether new orders are refused now: a halt that was there already only gets stronger.
+// Returns whether new orders are refused now: a second halt never weakens the first.
 Task<bool> halt_orders(pg::Connection& connection, HaltChange change, Deadline deadline);
 // False: there was no such halt.
 Task<bool> resume_orders(pg::Connection& connection, HaltChange change, Deadline deadline);

@@ -4,7 +4,7 @@
 -- name: act_as
 SELECT set_config('orders.actor', $1, true);
 
--- The newest first, of those that the filter lets through ($1 to $6, as orders.matches has them).
+-- The newest first, of those that match the filter ($1 to $6 of orders.matches).
 -- name: admin_list
 SELECT o.id, orders.key_hash(o.idempotency_key) AS key_hash, o.status, o.attempts, o.in_doubt,
   coalesce(o.last_error_code, '') AS code, extract(epoch FROM now() - o.created_at)::double precision AS age,
@@ -13,8 +13,8 @@ SELECT o.id, orders.key_hash(o.idempotency_key) AS key_hash, o.status, o.attempt
 FROM orders.outbox_orders o
 WHERE orders.matches(o, $1, $2, $3, $4, $5, $6) ORDER BY o.id DESC LIMIT $7;
 
--- Requeues the newest of those that the filter lets through, as requeue_order does with one; orders in doubt only where the
--- filter asks for them. Rows that somebody has locked, and those whose key belongs to another content, are left out.
+-- Requeues the newest of those that match the filter, as requeue_order does with one; orders in doubt only where the
+-- filter asks for them. Skips rows that somebody has locked, and those whose key belongs to another content.
 -- name: requeue_matching
 WITH picked AS MATERIALIZED (
   SELECT o.id, orders.audited(o) AS before FROM orders.outbox_orders o
@@ -32,7 +32,7 @@ audited AS (
   SELECT $8, 'requeue', orders.key_hash(r.idempotency_key), r.id, r.before, r.after, $9 FROM requeued r)
 SELECT r.id FROM requeued r ORDER BY r.id;
 
--- Orders in doubt that a requeue without --in-doubt leaves alone.
+-- Orders in doubt that a requeue without --in-doubt skips.
 -- name: count_doubtful
 SELECT count(*) FROM orders.outbox_orders o
 WHERE o.in_doubt AND o.status IN ('aborted', 'failed') AND orders.matches(o, $1, $2, $3, $4, $5, $6);
@@ -137,8 +137,8 @@ INSERT INTO orders.audit (actor, action, after, reason) VALUES ($1, $2, $3::text
 -- name: tell_workers
 SELECT pg_notify(cn_names.channel_orders_pending(), '');
 
--- A halt that is there only gets stronger: what it refuses it goes on refusing.
--- name: put_halt
+-- A second halt never weakens the first: a halt that refuses new orders keeps refusing them.
+-- name: upsert_halt
 INSERT INTO orders.halts AS h (adapter, instrument, intake_refused, halted_by, reason) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (adapter, instrument) DO UPDATE SET intake_refused = h.intake_refused OR excluded.intake_refused,
   halted_by = excluded.halted_by, reason = coalesce(excluded.reason, h.reason)

@@ -86,7 +86,7 @@ class Reconciliation {
       for (auto& line : page) {
         if (!line.is_open) line.found = differences(line.books);
       }
-      co_await look_again(page, after);
+      co_await ask_broker_again(page, after);
       report(page);
     }
     co_return progress_;
@@ -123,7 +123,7 @@ class Reconciliation {
     }
   }
 
-  Task<void> look_again(std::vector<Line>& page, std::int64_t after) {
+  Task<void> ask_broker_again(std::vector<Line>& page, std::int64_t after) {
     const bool has_any = std::any_of(page.begin(), page.end(), may_have_moved);
     if (!has_any) co_return;
     co_await sleep_for(kSecondLookAfter);

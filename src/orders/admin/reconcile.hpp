@@ -3,7 +3,7 @@
 //
 // Orders go on while they are compared: a fill may come between the reading and the broker's answer. So those
 // that differ are read again after kSecondLookAfter; one that agrees with the broker's answer then is no
-// difference, and one that has changed is counted as such and left to the next run.
+// difference, and one that has changed is counted as such and compared by the next run.
 #pragma once
 
 #include <cstdint>

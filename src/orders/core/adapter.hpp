@@ -48,7 +48,7 @@ struct SendOutcome {
   // The broker says that it has an order of this id already.
   bool duplicate = false;
   // Nothing was sent, and nothing is wrong with the order: may_go said no, or the way to the broker has just
-  // closed (takes_orders). It goes back as if it had never been claimed.
+  // closed (can_send_now). It goes back as if it had never been claimed.
   bool held_back = false;
   std::optional<std::chrono::milliseconds> retry_after;  // the broker asked for this pause
 };
@@ -86,9 +86,9 @@ class BrokerAdapter {
   // Whether risk_constraints of an order are enforced by the broker.
   [[nodiscard]] virtual bool enforces_risk() const { return false; }
 
-  // False: what this adapter needs is not there (a session that is logged on and this process's own), so
-  // orders wait, or are left to others. Asked before each claim and each try.
-  [[nodiscard]] virtual bool takes_orders() const { return true; }
+  // False: this adapter can't send (its session is not logged on, or another process has it), so orders wait,
+  // or other workers claim them. The worker asks before each claim and each try.
+  [[nodiscard]] virtual bool can_send_now() const { return true; }
 
   // Ends by the deadline, whatever the broker does. Throws only for what should not happen; the worker takes
   // that for INTERNAL_ERROR in doubt.

@@ -20,7 +20,7 @@ Task<pg::Connection*> DbLink::get(Deadline deadline) {
     co_await fresh->execute_script(kSession, deadline);
     connection_ = std::move(fresh);
   }
-  if (connection_->in_transaction()) co_await connection_->settle(deadline);
+  if (connection_->in_transaction()) co_await connection_->end_transaction(deadline);
   co_return connection_.get();
 }
 

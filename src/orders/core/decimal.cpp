@@ -20,7 +20,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-std::string_view take_digits(std::string_view& text) {
+std::string_view read_digits(std::string_view& text) {
   std::size_t count = 0;
   while (count < text.size() && is_digit(text[count])) ++count;
   const auto digits = text.substr(0, count);
@@ -44,22 +44,22 @@ std::int64_t exponent_of(bool negative, std::string_view digits) {
 
 std::optional<Number> read_number(std::string_view text) {
   Number number;
-  const auto take = [&text](char c) {
+  const auto skip = [&text](char c) {
     if (!text.starts_with(c)) return false;
     text.remove_prefix(1);
     return true;
   };
-  number.negative = take('-');
-  number.whole = take_digits(text);
+  number.negative = skip('-');
+  number.whole = read_digits(text);
   if (number.whole.empty() || (number.whole.size() > 1 && number.whole[0] == '0')) return std::nullopt;
-  if (take('.')) {
-    number.fraction = take_digits(text);
+  if (skip('.')) {
+    number.fraction = read_digits(text);
     if (number.fraction.empty()) return std::nullopt;
   }
-  if (take('e') || take('E')) {
-    const bool down = take('-');
-    if (!down) take('+');
-    const auto digits = take_digits(text);
+  if (skip('e') || skip('E')) {
+    const bool down = skip('-');
+    if (!down) skip('+');
+    const auto digits = read_digits(text);
     if (digits.empty()) return std::nullopt;
     number.exponent = exponent_of(down, digits);
   }

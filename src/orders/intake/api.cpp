@@ -85,7 +85,7 @@ class Api {
  private:
   Task<Answer> accept(net::Request& request);
   Task<Answer> show(net::Request& request);
-  // Why an order that is valid would not be taken now.
+  // Why an order that is valid would be refused now.
   std::optional<Answer> refusal_of_new(const Order& order);
   Task<std::optional<OrderState>> find(std::string key);
 
@@ -143,7 +143,7 @@ Task<Answer> Api::accept(net::Request& request) {
   }
   Offer offer{order->idempotency_key, request_digest(*order), stored_json(*order), trace_of(*order, request)};
   if (auto refusal = refusal_of_new(*order)) {
-    // What was taken before stays taken, whatever is allowed now.
+    // An order that was accepted before stays accepted, whatever is allowed now.
     const auto known = co_await find(offer.key);
     if (known) co_return known_key(*known, offer.digest);
     co_return std::move(*refusal);

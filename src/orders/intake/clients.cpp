@@ -56,7 +56,7 @@ Expected<Tokens> Tokens::parse(std::string_view text) {
     if (!second.empty() && !is_hash(second)) {
       return refuse(fmt::format("line {}: the hash of a token is 64 lower-case hex digits", number));
     }
-    // Taken for a token it would let in whoever has read the hash, and nobody else.
+    // As a token it would let in whoever has read the hash, and nobody else.
     if (second.empty() && is_hex(first) && first.size() == kHashDigits) {
       return refuse(fmt::format("line {}: a hash without the name of its client", number));
     }

@@ -1,5 +1,5 @@
 // How many open orders are in doubt, for orders.limits.in_doubt_max: read twice a second where there is such
-// a limit. While the database can't be read the last answer stands; nothing can be taken then anyway.
+// a limit. While the database can't be read the last answer holds; no order can be accepted then anyway.
 #pragma once
 
 #include <atomic>

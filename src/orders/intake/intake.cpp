@@ -207,7 +207,7 @@ Task<void> Intake::tell_known(Tickets& part, Deadline deadline) {
   }
 }
 
-// Workers look by themselves soon: a failure here is not one of the intake.
+// Workers poll soon anyway: a failure here is no failure of the intake.
 Task<void> Intake::wake_workers() {
   const auto woken = co_await attempt(connection_->query(sql::kWakeWorkers, {}, Deadline::after(kWakeMax)));
   if (!woken) log::debug("orders", "workers were not woken", {{"error", describe(woken.error())}});

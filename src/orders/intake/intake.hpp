@@ -1,11 +1,11 @@
-// Takes orders: ledger `accepted` and outbox `pending` in one transaction, and the answer after its commit.
+// Accepts orders: ledger `accepted` and outbox `pending` in one transaction, and the answer after its commit.
 //
 // Posts that come while a commit is under way go into the next one together (base/group_committer.hpp): one
 // connection, batches of at most `batch_orders_max`. Bounded: past `queue_orders_max` waiting posts, and
-// after `patience`, a post is told that nothing was taken.
+// after `patience`, a post is told that nothing was accepted.
 //
 // A commit whose answer is lost is repeated, which finds out by itself whether the first one happened: a key
-// that is there with the same digest counts as taken by this post.
+// that is there with the same digest counts as accepted by this post.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ struct IntakeOptions {
   pg::ConnectOptions connect;
   // Doubling it gains less than a tenth, and each post of a batch waits for all of it.
   std::size_t batch_orders_max = 256;
-  // About a second's worth: who stands behind more than that is better told at once.
+  // About a second's worth: a client that would wait longer is refused at once.
   std::size_t queue_orders_max = 8'192;
   std::chrono::milliseconds patience{5'000};
 };
@@ -48,7 +48,7 @@ class Intake final : public Service, private GroupCommitter<IntakeTicketPtr>::Wo
 
   [[nodiscard]] std::string_view name() const override { return "orders_intake"; }
   Task<void> start() override;
-  // At stop(): takes what is queued, then returns.
+  // At stop(): commits what is queued, then returns.
   Task<void> run() override;
   void stop() override;
 

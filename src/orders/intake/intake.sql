@@ -1,6 +1,6 @@
 -- Statements of the API. Its own session (accept, replay, wake_workers) sets orders.actor and reads by index only.
 
--- Takes orders whose key neither table knows; gives the keys that were taken. The row of the outbox first, as everybody
+-- Accepts orders whose key neither table has; returns the keys that it accepted. The row of the outbox first, as everybody
 -- locks; in the order of keys, so that two nodes with the same keys don't wait for each other in a circle. Ids follow the
 -- lists, which are in the order of arrival: with orders.serialize_by they are the order of sending. (The session joins by
 -- nested loops only, which keep that order.)
@@ -19,15 +19,15 @@ INSERT INTO orders.idempo_ledger (idempotency_key, request_digest)
 SELECT e.idempotency_key, e.request_digest FROM enqueued e
 RETURNING idempotency_key;
 
--- Keys that were seen again. Waits for nobody: who settles an order at this moment has seen it too.
+-- Keys that were posted again. Skips locked rows: a worker that settles an order sets last_seen_at, too.
 -- name: mark_seen
 UPDATE orders.idempo_ledger l SET last_seen_at = now()
 FROM (SELECT s.idempotency_key FROM orders.idempo_ledger s WHERE s.idempotency_key = ANY ($1::text[])
       FOR UPDATE SKIP LOCKED) seen
 WHERE l.idempotency_key = seen.idempotency_key;
 
--- Workers look for themselves twice a second; this makes it at once. Outside of the transaction that took the orders, whose
--- commit it would slow down.
+-- Workers poll twice a second; this wakes them at once. Outside of the transaction that accepted the orders: NOTIFY would
+-- slow down its commit.
 -- name: wake_workers
 SELECT pg_notify(cn_names.channel_orders_pending(), '');
 

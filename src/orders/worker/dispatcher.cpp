@@ -51,7 +51,7 @@ HandlerOptions handler_options(const Config& config) {
 SqlPortOptions port_options(const Config& config, std::string worker, const BrokerAdapter& adapter,
                             std::function<void()> on_settled) {
   SqlPortOptions options;
-  options.may_claim = [&adapter] { return adapter.takes_orders(); };
+  options.may_claim = [&adapter] { return adapter.can_send_now(); };
   options.worker = std::move(worker);
   options.on_settled = std::move(on_settled);
   options.adapter = config.get(keys::kAdapter);
@@ -106,8 +106,8 @@ class OrderWorker final : public Service {
               parts.clock, *metrics_),
         handler_(handler_options(parts.config), *adapter_, *halts_, parts.clock, parts.tracer, *metrics_),
         worker_(parts.executor, worker_options(parts.config), port_, handler_, parts.clock,
-                {metrics_->claimed, metrics_->lease_expired, metrics_->fenced, metrics_->claim_seconds,
-                 metrics_->commit_seconds, metrics_->breaker}) {}
+                {metrics_->claimed, metrics_->lease_expired, metrics_->fenced, metrics_->claim_ms,
+                 metrics_->commit_ms, metrics_->breaker}) {}
 
   [[nodiscard]] std::string_view name() const override { return worker_.name(); }
   [[nodiscard]] bool essential() const override { return false; }

@@ -86,9 +86,8 @@ Task<Ended> OrderHandler::handle_order(OrderJob& job, const queue::Hold& hold, S
     co_return fail(job, reason::kValidationError, "no valid order: its key is another than the row's",
                    kRefused);
   }
-  // Nothing that speaks to the broker begins unless it ends while the order is ours, and while it could
-  // leave.
-  if (!hold.allows(options_.broker_timeout) || !adapter_.takes_orders()) co_return give_back();
+  // The worker asks or sends only if the try ends while the order is ours, and if the adapter can send.
+  if (!hold.allows(options_.broker_timeout) || !adapter_.can_send_now()) co_return give_back();
 
   if (step == Step::look_up_then_try || step == Step::look_up_then_give_up) {
     if (auto found = co_await look_up(job)) co_return *found;
@@ -169,8 +168,9 @@ Task<Ended> OrderHandler::send(OrderJob& job, Span& span) {
     co_return give_back();
   }
   job.tried->took = clock_.steady() - began;
-  metrics_.send_seconds.observe(std::chrono::duration<double>(job.tried->took).count());
-  child.set("rtt_ms", std::chrono::duration<double, std::milli>(job.tried->took).count());
+  const auto took_ms = std::chrono::duration<double, std::milli>(job.tried->took).count();
+  metrics_.send_ms.observe(took_ms);
+  child.set("rtt_ms", took_ms);
   job.tried->ended_at = clock_.now();
   if (!answer) {
     outcome.result.reason_code = reason::kInternalError;

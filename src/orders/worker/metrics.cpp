@@ -14,9 +14,11 @@ metrics::Family<metrics::Counter>& processed(metrics::Registry& registry) {
 }
 
 metrics::Family<metrics::Histogram>& latency(metrics::Registry& registry) {
-  return registry.histograms("outbox_latency_seconds",
+  constexpr const char* kName = "outbox_latency_ms";
+  registry.permit_unit(kName);
+  return registry.histograms(kName,
                              "Time of a claim (a batch), of a send (one order) and of a settling (a batch).",
-                             {"phase"}, metrics::seconds_buckets());
+                             {"phase"}, metrics::milliseconds_buckets());
 }
 
 std::vector<metrics::Counter*> retry_series(metrics::Registry& registry, int attempts_max) {
@@ -49,9 +51,9 @@ OrderMetrics::OrderMetrics(metrics::Registry& registry, int attempts_max, const 
       archived(registry.counter("outbox_archived_total", "Finished orders moved to the archive.")),
       history_dropped(registry.counter("outbox_history_dropped_total",
                                        "Months of the journal or the archive that were dropped.")),
-      claim_seconds(latency(registry).with({"claim"})),
-      send_seconds(latency(registry).with({"send"})),
-      commit_seconds(latency(registry).with({"commit"})),
+      claim_ms(latency(registry).with({"claim"})),
+      send_ms(latency(registry).with({"send"})),
+      commit_ms(latency(registry).with({"commit"})),
       oldest_pending(
           registry.gauge("outbox_oldest_pending_seconds", "Age of the oldest order that could be sent.")),
       in_doubt(registry.gauge("outbox_in_doubt", "Orders that the broker may have although nobody knows.")),

@@ -23,9 +23,9 @@ struct OrderMetrics {
   metrics::Counter& aborted_in_doubt;
   metrics::Counter& archived;
   metrics::Counter& history_dropped;
-  metrics::Histogram& claim_seconds;  // outbox_latency_seconds{phase}
-  metrics::Histogram& send_seconds;
-  metrics::Histogram& commit_seconds;
+  metrics::Histogram& claim_ms;  // outbox_latency_ms{phase}
+  metrics::Histogram& send_ms;
+  metrics::Histogram& commit_ms;
   metrics::Gauge& oldest_pending;
   metrics::Gauge& in_doubt;
   metrics::Gauge& halts;

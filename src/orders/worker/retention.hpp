@@ -29,8 +29,8 @@ class OrderRetention final : public PeriodicService {
  private:
   Task<void> round(RoundCause cause) override;
   Task<void> keep_partitions();
-  // A partition that somebody reads is left for the next time: orders would wait behind the lock that
-  // dropping asks for, so it asks for half a second only.
+  // A partition that somebody reads is dropped the next time: orders would wait behind the lock that
+  // dropping needs, so it waits half a second only.
   Task<void> drop_history(pg::Connection& connection, Deadline deadline);
   // Each does one page. False: the table's end.
   Task<bool> archive_page();

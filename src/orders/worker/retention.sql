@@ -1,4 +1,4 @@
--- What is over goes. Workers share these: one at a time does a page of each.
+-- Archives finished orders and purges settled keys. Workers share these: one at a time does a page of each.
 
 -- A page of the outbox from id $1 on, and what of it has been finished for long enough: $3 seconds with success, $4
 -- aborted. Rows that are younger than $3 can't be due, so a pass ends at the first of them; no index on the time of the

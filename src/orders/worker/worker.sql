@@ -24,7 +24,7 @@ WHERE o.id = due.id;
 SELECT pg_advisory_xact_lock(cn_names.lock_instruments());
 
 -- Rows with what the ledger says of their key. A settled failure of a pending row means that it was requeued: its
--- ledger row is open again, with an audit row; where somebody has locked that, the row is left for later.
+-- ledger row is open again, with an audit row; where somebody has locked the ledger row, a later claim finds the row.
 --
 -- $5 (orders.serialize_by = instrument): of each instrument only the first that is open, and none of an instrument that is
 -- being sent; two index reads for each instrument with open orders, however many those are. The half that $5 leaves out is

@@ -52,7 +52,7 @@ std::string unread_in(const FixView& view) {
   return view.is_unreadable ? "LastQty or LastPx of a report" : "";
 }
 
-// What a view settles; nothing while more has to come. `is_last`: nothing more will be waited for.
+// The outcome that a view gives; nothing while more reports have to come. `is_last`: nothing more will be waited for.
 std::optional<SendOutcome> outcome_of(const FixView& view, const Order& order, bool is_last) {
   SendOutcome outcome;
   if (view.state == State::rejected) {
@@ -62,12 +62,12 @@ std::optional<SendOutcome> outcome_of(const FixView& view, const Order& order, b
     return outcome;
   }
   const bool waits_for_end = view.state == State::working && order.time_in_force != TimeInForce::gtc;
-  if (view.is_taken() && (!waits_for_end || is_last)) {
+  if (view.is_acknowledged() && (!waits_for_end || is_last)) {
     outcome.result = result_of(view, order);
     outcome.unread = unread_in(view);
     return outcome;
   }
-  if (view.is_duplicate && !view.is_taken()) {
+  if (view.is_duplicate && !view.is_acknowledged()) {
     outcome = failure(reason::kBrokerRejected, "the broker says that it has the order already", false);
     outcome.duplicate = true;
     return outcome;
@@ -94,7 +94,7 @@ FindOutcome found(const FixView& view, const Order& order) {
 }
 
 bool is_known(const FixView& view) {
-  return view.is_taken() || view.state == State::rejected;
+  return view.is_acknowledged() || view.state == State::rejected;
 }
 
 // Whether the broker may know more of an order than its reports say: an order that does not wait should have

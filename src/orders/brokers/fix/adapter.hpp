@@ -1,5 +1,5 @@
 // Orders over a FIX 4.4 session (fix_link.hpp). A try is one NewOrderSingle, and what its reports say until
-// the order is taken (GTC) or has ended (IOC, FOK), or until the deadline. Orders are looked up in the
+// the broker acknowledges the order (GTC) or has ended (IOC, FOK), or until the deadline. Orders are looked up in the
 // reports that are stored, and then by an OrderStatusRequest.
 #pragma once
 
@@ -18,12 +18,12 @@ class FixAdapter final : public BrokerAdapter {
 
   [[nodiscard]] std::string_view name() const override { return "fix"; }
   [[nodiscard]] std::string broker_id(const std::string& idempotency_key) const override;
-  [[nodiscard]] bool takes_orders() const override { return link_->takes_orders(); }
+  [[nodiscard]] bool can_send_now() const override { return link_->can_send_now(); }
   [[nodiscard]] bool can_find() const override { return true; }
   Task<SendOutcome> send(SendRequest request, Deadline deadline) override;
   Task<FindOutcome> find(SendRequest request, Deadline deadline) override;
-  // What the broker says now of an order that was written down, whatever is stored; it is stored, too. Leaves
-  // alone an order that is being sent or looked up.
+  // What the broker says now of an order that was written down, whatever is stored; it is stored, too. Does not
+  // ask about an order that is being sent or looked up.
   Task<FindOutcome> ask_broker(SendRequest request, Deadline deadline);
 
  private:

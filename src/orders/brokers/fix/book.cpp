@@ -25,7 +25,7 @@ FindOutcome outcome_of(const std::vector<fix::Report>& reports, const Order& ord
     outcome.answer = FindAnswer::not_found;
     return outcome;
   }
-  if (!view.is_taken() && view.state != FixView::State::rejected) {
+  if (!view.is_acknowledged() && view.state != FixView::State::rejected) {
     return unknown("it has not said whether it took the order");
   }
   outcome.answer = FindAnswer::found;

@@ -1,9 +1,9 @@
--- A FIX session: its owner, its orders and its reports. Every write but the first shows the owner's epoch, so that one who
--- lost the session changes nothing.
+-- A FIX session: its owner, its orders and its reports. Every write but the first checks the owner's epoch, so that a worker
+-- that lost the session changes nothing.
 
--- Takes the session where nobody has it, with $4 numbers out for its Logon and what else leaves before the first round. No
--- row: somebody has it.
--- name: fix_take
+-- Makes this worker the owner of a session that nobody owns, with $4 numbers out for its Logon and whatever else it sends
+-- before the first round. No row: another worker owns it.
+-- name: fix_claim_session
 INSERT INTO orders.fix_sessions AS s (session, owner, epoch, leased_until, next_out)
 VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 millisecond', 1 + $4)
 ON CONFLICT (session) DO UPDATE
@@ -12,12 +12,12 @@ SET owner = $2, epoch = s.epoch + 1, leased_until = clock_timestamp() + $3 * int
 WHERE s.owner IS NULL OR s.leased_until < clock_timestamp()
 RETURNING epoch, next_out - $4 AS next_out, next_in;
 
--- Who has it, for those who wait.
+-- The owner, for workers that wait for the session.
 -- name: fix_owner
 SELECT coalesce(owner, '') AS owner FROM orders.fix_sessions WHERE session = $1;
 
--- Keeps it, with its numbers. No row: it is somebody else's. The other statements of the same transaction look at the
--- epoch by themselves; this one has locked the row before.
+-- Renews the lease and stores the numbers. No row: another worker owns the session. The other statements of the same
+-- transaction check the epoch themselves; this one has locked the row before.
 -- name: fix_keep
 UPDATE orders.fix_sessions
 SET leased_until = clock_timestamp() + $3 * interval '1 millisecond', next_out = $4, next_in = $5, updated_at = now()
@@ -44,7 +44,7 @@ SELECT g.outbox_id, g.session, g.cl_ord_id, g.exec_id, g.order_id, g.exec_type, 
   g.last_px, g.cum_qty, g.avg_px, g.transact_time, g.text, g.received_at
 FROM gone g;
 
--- name: fix_put_orders
+-- name: fix_insert_orders
 INSERT INTO orders.fix_orders AS f (session, cl_ord_id, outbox_id, idempotency_key)
 SELECT $1, t.cl_ord_id, t.outbox_id, t.idempotency_key
 FROM unnest($3::text[], $4::bigint[], $5::text[]) AS t (cl_ord_id, outbox_id, idempotency_key)
@@ -58,7 +58,7 @@ SET outbox_id = excluded.outbox_id, idempotency_key = excluded.idempotency_key,
 WHERE f.outbox_id <> excluded.outbox_id OR NOT f.is_watched;
 
 -- Each report once. Returned: for each ClOrdID with a new one, how many there are, and whether the order is known.
--- name: fix_put_reports
+-- name: fix_insert_reports
 WITH stored AS (
   INSERT INTO orders.fix_reports (session, cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status,
     ord_rej_reason, last_qty, last_px, cum_qty, avg_px, transact_time, text)
@@ -82,7 +82,7 @@ FROM counted c LEFT JOIN marked m ON m.cl_ord_id = c.cl_ord_id;
 
 -- The answers to status requests: one for each order, the last, which takes its place after the reports that came before it.
 -- Their exec_id is one that no report can have. Only of orders that went out from here.
--- name: fix_put_statuses
+-- name: fix_upsert_statuses
 WITH stored AS (
   INSERT INTO orders.fix_reports (session, cl_ord_id, exec_id, order_id, exec_type, exec_ref_id, ord_status,
     ord_rej_reason, last_qty, last_px, cum_qty, avg_px, transact_time, text)
@@ -178,7 +178,7 @@ FROM orders.fix_orders f LEFT JOIN orders.outbox_orders o ON o.id = f.outbox_id
 WHERE f.session = $1 AND f.reports_stored > f.reports_applied AND o.status IS DISTINCT FROM 'sending'
 ORDER BY f.session, f.cl_ord_id LIMIT $2;
 
--- Nobody is waited for: what is locked now is looked at in the next round.
+-- NOWAIT: the next round tries again what is locked now.
 -- name: fix_lock_order
 SELECT o.status, o.in_doubt, o.order_request_json FROM orders.outbox_orders o WHERE o.id = $1 FOR UPDATE NOWAIT;
 

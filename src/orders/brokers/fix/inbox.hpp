@@ -62,7 +62,7 @@ class FixInbox {
     const std::lock_guard lock(mutex_);
     return trouble_;
   }
-  // The session ends: it must not wait any more. What still comes is kept.
+  // The session ends: push() waits no more. Messages that still come are kept.
   void close() {
     {
       const std::lock_guard lock(mutex_);

@@ -103,7 +103,7 @@ Task<FixLedger::Step> FixLedger::decide(pg::Connection& connection, const Open& 
   if (view.is_unreadable) {
     log::error("fix", "a fill could not be read: see orders.fix_reports", {{"idempotency_key", hash}});
   }
-  if (!view.is_taken()) co_return Step::none;
+  if (!view.is_acknowledged()) co_return Step::none;
 
   if (ledger.one().get<std::string>(0) == "succeeded") {
     auto result = parse_exec_result(ledger.one().get<std::optional<std::string>>(1).value_or(""));

@@ -36,7 +36,7 @@ class FixLedger {
     std::size_t updated = 0;  // results that got fills, or ended
     std::size_t woken = 0;    // orders in doubt that will be settled by what came
   };
-  // One round. An order that is being sent is left for a later one.
+  // One round. Skips orders that are being sent; a later round finds them.
   Task<Done> apply(Deadline deadline);
   // Forgets orders and reports that nothing has come for in `keep`, a bounded number; how many.
   Task<std::int64_t> forget(std::chrono::seconds keep, Deadline deadline);

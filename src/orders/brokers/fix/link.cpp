@@ -155,7 +155,7 @@ fix::Events FixLink::events_of_session() {
                   {"msg_type", rejection.msg_type},
                   {"tag", rejection.tag},
                   {"reason", rejection.reason},
-                  {"taken_all_the_same", rejection.is_taken},
+                  {"report_kept", rejection.was_rescued},
                   {"lines_left_out", rate->take_left_out()}});
   };
   events.logged_on = [this](bool) { wake_.set_from_anywhere(); };
@@ -174,7 +174,7 @@ Task<FixLink::End> FixLink::keep(std::int64_t epoch) {
   const auto renew_every = options_.lease / 3;
   for (;;) {
     if (stopping_ || loops_.has_failed()) co_return End::stopped;
-    // Before the state is looked at: what changes from here on sets it again.
+    // Before the state is read: later changes set it again.
     wake_.reset();
     const auto is_ours = co_await attempt(round(epoch));
     show();

@@ -74,7 +74,7 @@ class FixLink final : public Service {
   [[nodiscard]] const FixOptions& options() const { return options_; }
   // Whether a worker of this process should claim orders: not while nothing could leave, and not while it
   // stops.
-  [[nodiscard]] bool takes_orders() const;
+  [[nodiscard]] bool can_send_now() const;
   // When the session was last logged on or its numbers were reset: reports may have been lost before.
   [[nodiscard]] SteadyTime speaks_since() const { return speaks_since_; }
   // Whether a message could leave now; why not is in `why`.
@@ -82,11 +82,11 @@ class FixLink final : public Service {
 
   // Tells what comes for the ClOrdID as long as the handle lives.
   std::shared_ptr<FixAwaited> await(const std::string& cl_ord_id);
-  // Whether somebody waits for what comes for it; a second one would take it away from the first.
+  // Whether a call waits for its reports; a second one would get those of the first.
   [[nodiscard]] bool is_awaited(const std::string& cl_ord_id) const;
   // Writes an order down. False: it must not be sent.
   Task<bool> write_down(FixEntry entry, Deadline deadline);
-  // False: it was not taken. What becomes of it is told by `awaited`.
+  // False: the queue is full. `awaited` learns what becomes of it.
   bool send(const fix::NewOrder& order, Deadline deadline, const std::shared_ptr<FixAwaited>& awaited);
   bool send(const fix::StatusRequest& request, Deadline deadline, const std::shared_ptr<FixAwaited>& awaited);
   // Stores what the broker says of an order that was written down, in the place of what it said before.

@@ -26,7 +26,7 @@ constexpr double kStateLoggedOn = 2;
 
 }  // namespace
 
-bool FixLink::takes_orders() const {
+bool FixLink::can_send_now() const {
   std::string why;
   return !stopping_ && is_open(why);
 }

@@ -90,10 +90,10 @@ void apply_state(FixView& view, const Report& report, TimeInForce time_in_force)
     view.is_unknown = true;
     return;
   }
-  // Once taken it stays taken: a rejection afterwards ends it.
-  if (said == State::rejected && view.is_taken()) {
+  // An acknowledged order stays acknowledged: a rejection afterwards ends it.
+  if (said == State::rejected && view.is_acknowledged()) {
     view.state = State::ended;
-  } else if (said != State::pending || !view.is_taken()) {
+  } else if (said != State::pending || !view.is_acknowledged()) {
     view.state = said;
   }
   if (said == State::rejected) view.reject_reason = report.ord_rej_reason;
@@ -137,14 +137,14 @@ FixView view_of(const std::vector<Report>& reports, TimeInForce time_in_force) {
   }
   for (auto& named : fills) view.fills.push_back(std::move(named.fill));
   if (last_count != nullptr) add_missed(view.fills, *last_count);
-  if (!view.fills.empty() && !view.is_taken()) view.state = State::working;
+  if (!view.fills.empty() && !view.is_acknowledged()) view.state = State::working;
   return view;
 }
 
 ExecResult result_of(const FixView& view, const Order& order) {
   ExecResult result;
   result.broker = {"fix", view.order_ref};
-  if (!view.is_taken()) {
+  if (!view.is_acknowledged()) {
     result.status = ExecStatus::error;
     result.reason_code = reason::kBrokerRejected;
     return result;

@@ -30,7 +30,7 @@ struct FixView {
   bool is_corrected = false;   // a fill was corrected or busted: there may be less than before
   bool is_unreadable = false;  // a fill had no amount that could be read: its report was left out
 
-  [[nodiscard]] bool is_taken() const { return state == State::working || state == State::ended; }
+  [[nodiscard]] bool is_acknowledged() const { return state == State::working || state == State::ended; }
 };
 
 // Whether it is the answer to a status request.
@@ -46,7 +46,7 @@ fix::Report unknown_order(std::string cl_ord_id);
 // is one fill at the price that gives the broker's AvgPx, as exactly as that is given.
 FixView view_of(const std::vector<fix::Report>& reports, TimeInForce time_in_force);
 
-// Only for a view that is taken or rejected. `ok` for one that is taken: with the fills so far, WORKING where
+// Only for a view that is acknowledged or rejected. `ok` for one that is acknowledged: with the fills so far, WORKING where
 // more may come, UNFILLED where it ended without any.
 ExecResult result_of(const FixView& view, const Order& order);
 

@@ -75,7 +75,7 @@ fix::Report report_from(const pg::Row& row, std::size_t first) {
 Task<std::optional<FixOwned>> FixStore::claim_session(const std::string& worker, Deadline deadline) {
   auto* connection = co_await link_.get(deadline);
   pg::Params params(session_, worker, lease_.count(), kNumbersAhead);
-  const auto rows = co_await connection->query(sql::kFixTake, std::move(params), deadline);
+  const auto rows = co_await connection->query(sql::kFixClaimSession, std::move(params), deadline);
   if (rows.empty()) co_return std::nullopt;
   const auto row = rows.one();
   co_return FixOwned{row.get<std::int64_t>(0), row.get<std::int64_t>(1), row.get<std::int64_t>(2)};
@@ -94,12 +94,13 @@ Task<FixRoundEnd> FixStore::write(std::int64_t epoch, const FixRound& round, Dea
   batch.add(sql::kFixKeep, pg::Params(session_, epoch, lease_.count(), round.next_out, round.next_in));
   if (!round.entries.empty()) {
     batch.add(sql::kFixForgetFormer, entry_params(session_, epoch, round.entries, false));
-    batch.add(sql::kFixPutOrders, entry_params(session_, epoch, round.entries, true));
+    batch.add(sql::kFixInsertOrders, entry_params(session_, epoch, round.entries, true));
   }
   const auto reports_at = batch.size();
-  if (!round.reports.empty()) batch.add(sql::kFixPutReports, report_params(session_, epoch, round.reports));
+  if (!round.reports.empty())
+    batch.add(sql::kFixInsertReports, report_params(session_, epoch, round.reports));
   if (!round.statuses.empty()) {
-    batch.add(sql::kFixPutStatuses, report_params(session_, epoch, round.statuses));
+    batch.add(sql::kFixUpsertStatuses, report_params(session_, epoch, round.statuses));
   }
   const auto awaited_at = batch.size();
   if (!round.awaited.empty()) batch.add(sql::kFixReportsOf, pg::Params(session_, round.awaited));

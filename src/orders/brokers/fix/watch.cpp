@@ -33,6 +33,7 @@ FixWatch::FixWatch(std::shared_ptr<FixLink> link, const FixWatchParts& parts)
       pool_(parts.pool),
       broker_timeout_(parts.broker_timeout),
       ask_every_(parts.ask_every),
+      ask_again_(parts.ask_again),
       pace_(link_->options().questions_per_sec),
       lanes_(parts.executor, "fix watch", [this] { next_ = page_.size(); }),
       found_(answers(parts.metrics).with({"found"})),
@@ -56,13 +57,23 @@ double FixWatch::asked_before_seconds() const {
 }
 
 Task<bool> FixWatch::ask_some() {
-  bool is_full = false;
-  page_ = co_await read_page(is_full);
+  page_ = unanswered_now();
+  bool is_full = !page_.empty();
+  if (page_.empty()) page_ = co_await read_page(is_full);
   next_ = 0;
   const auto lanes = std::min(kUnderWayMax, page_.size());
   for (std::size_t i = 0; i < lanes; ++i) lanes_.launch("lane", ask_page());
   co_await lanes_.join();
   co_return is_full;
+}
+
+std::vector<FixWatch::Watched> FixWatch::unanswered_now() {
+  const auto now = clock_.steady();
+  std::vector<Watched> page;
+  for (const auto& [id, question] : unanswered_) {
+    if (question.ask_at <= now) page.push_back(question.order);
+  }
+  return page;
 }
 
 Task<std::vector<FixWatch::Watched>> FixWatch::read_page(bool& is_full) {
@@ -73,6 +84,7 @@ Task<std::vector<FixWatch::Watched>> FixWatch::read_page(bool& is_full) {
   is_full = rows.size() == kPageMax;
   std::vector<Watched> page;
   for (const auto& row : rows) {
+    unanswered_.erase(row.get<std::int64_t>("outbox_id"));
     if (!row.get<bool>("is_doubtful")) continue;
     page.push_back({row.get<std::int64_t>("outbox_id"), row.get<std::string>("cl_ord_id"),
                     row.get<std::optional<std::string>>("document").value_or("")});
@@ -101,15 +113,37 @@ Task<void> FixWatch::ask(const Watched& watched) {
   const auto outcome = co_await adapter_.ask_broker(std::move(request), deadline);
   if (outcome.answer == FindAnswer::unknown) {
     unknown_.add();
-    if (!deadline.passed() || ++silent_ < kSilentMax) co_return;
+    // It could not be asked: its turn comes again, or all are asked after the next logon.
+    if (!deadline.passed()) {
+      unanswered_.erase(watched.outbox_id);
+      co_return;
+    }
+    ask_again(watched);
+    if (++silent_ < kSilentMax) co_return;
     silent_ = 0;
-    silent_until_ = clock_.steady() + ask_every_;
+    silent_until_ = clock_.steady() + ask_again_;
+    if (std::exchange(is_silence_told_, true)) co_return;
     log::warning("fix", "the broker does not answer status requests: it is asked again later",
                  {{"questions", kSilentMax}});
     co_return;
   }
   silent_ = 0;
+  is_silence_told_ = false;
+  unanswered_.erase(watched.outbox_id);
   (outcome.answer == FindAnswer::found ? found_ : not_found_).add();
+}
+
+void FixWatch::ask_again(const Watched& order) {
+  const auto now = clock_.steady();
+  const auto found = unanswered_.find(order.outbox_id);
+  if (found == unanswered_.end()) {
+    if (unanswered_.size() < kPageMax)
+      unanswered_[order.outbox_id] = {order, now + ask_again_, now + ask_every_};
+  } else if (now + ask_again_ >= found->second.until) {
+    unanswered_.erase(found);
+  } else {
+    found->second.ask_at = now + ask_again_;
+  }
 }
 
 Task<void> FixWatch::wait_for_turn() {

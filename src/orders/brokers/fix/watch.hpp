@@ -1,18 +1,19 @@
 // Asks the broker, on the session that this process has, about orders of which it may know more than we do:
 // those in doubt, and those that it works on. After each logon and each reset of the numbers all of them,
-// because reports may have been lost; then each again after `ask_every`. What the broker says is stored like
-// a report (FixLink), so it settles an order in doubt, adds fills to one that works, and is what `todoke
-// orders reconcile` reads (book.hpp).
+// because reports may have been lost; then each again after `ask_every`, and one whose question got no answer
+// in time already after `ask_again`. What the broker says is stored like a report (FixLink), so it settles an
+// order in doubt, adds fills to one that works, and is what `todoke orders reconcile` reads (book.hpp).
 //
 // Orders come first: few questions are under way at a time, no more leave in a second than the settings
 // allow, and the orders that were asked about longest ago have their turn first. A broker that does not
-// answer is left alone until the next round. Ends within the broker's time and a statement after stop().
+// answer is left alone for `ask_again`. Ends within the broker's time and a statement after stop().
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ struct FixWatchParts {
   // Fills come by themselves; this finds those that were lost. 6,000 orders are asked about in it at 20 a
   // second.
   std::chrono::milliseconds ask_every{300'000};
+  // A lost answer or a broker that was busy; 8 questions in half a minute cost a broker that is down nothing.
+  std::chrono::milliseconds ask_again{30'000};
 };
 
 // When each of many may go, so that no more than `per_sec` do in a second. Pure.
@@ -56,10 +59,10 @@ class FixPace {
 class FixWatch final : public PeriodicService {
  public:
   static constexpr std::size_t kUnderWayMax = 4;
-  // Looked at with one statement. At 20 questions a second the last of them is asked a quarter of a minute
+  // Read with one statement. At 20 questions a second the last of them is asked a quarter of a minute
   // later.
   static constexpr std::size_t kPageMax = 256;
-  // After that many in a row without an answer nothing is asked until the next round.
+  // After that many in a row without an answer nothing is asked for `ask_again`.
   static constexpr std::size_t kSilentMax = 8;
   static constexpr std::chrono::milliseconds kLookEvery{1'000};
   static constexpr std::chrono::milliseconds kStatementMax{5'000};
@@ -74,14 +77,22 @@ class FixWatch final : public PeriodicService {
     std::string cl_ord_id;
     std::string document;
   };
+  struct Unanswered {
+    Watched order;
+    SteadyTime ask_at{};
+    SteadyTime until{};  // then its turn comes with the others, where it is still watched
+  };
 
   Task<void> round(RoundCause cause) override;
   // Asks about one page of orders. True: there may be more.
   Task<bool> ask_some();
-  // Counts all that it looks at as asked about, and forgets those that need no question any more.
+  // Questions that got no answer and whose time has come, a page at most.
+  std::vector<Watched> unanswered_now();
+  // Marks every order that it reads as asked about, and stops watching those that need no question any more.
   Task<std::vector<Watched>> read_page(bool& is_full);
   Task<void> ask_page();
   Task<void> ask(const Watched& order);
+  void ask_again(const Watched& order);
   Task<void> wait_for_turn();
   [[nodiscard]] bool may_ask() const;
   [[nodiscard]] double asked_before_seconds() const;
@@ -92,11 +103,14 @@ class FixWatch final : public PeriodicService {
   pg::Pool& pool_;
   std::chrono::milliseconds broker_timeout_;
   std::chrono::milliseconds ask_every_;
+  std::chrono::milliseconds ask_again_;
   FixPace pace_;
 
   std::vector<Watched> page_;
   std::size_t next_ = 0;
-  std::size_t silent_ = 0;     // without an answer, in a row
+  std::map<std::int64_t, Unanswered> unanswered_;  // by outbox_id; kPageMax, the others wait for ask_every
+  std::size_t silent_ = 0;                         // without an answer, in a row
+  bool is_silence_told_ = false;
   SteadyTime silent_until_{};  // a broker that does not answer is left alone until then
   Loops lanes_;                // of the page; when one dies the others end with the question that they have
 

@@ -21,7 +21,7 @@ using Kind = JsonValue::Kind;
 constexpr std::size_t kMessageBytesMax = 200;
 constexpr std::size_t kRefBytesMax = 256;
 constexpr std::size_t kFillsMax = 1'000;
-// A broker that asks for more is not believed.
+// A longer Retry-After is cut to this.
 constexpr std::chrono::seconds kRetryAfterMost = std::chrono::hours(1);
 constexpr std::string_view kDuplicate = "DUPLICATE_ORDER";
 
@@ -89,8 +89,8 @@ std::vector<Fill> fills_in(const JsonValue& document, std::string& unread) {
   return fills;
 }
 
-// Looks for `status` in a body that is not the JSON that we take (bytes that are no UTF-8, a member twice, an
-// end that is missing): whether the object says "ok", and nothing else, as its own status.
+// Searches `status` in a body that read_json refuses (bytes that are no UTF-8, a member twice, an end that is
+// missing): whether the object says "ok", and nothing else, as its own status.
 class StatusScan {
  public:
   explicit StatusScan(std::string_view text) : rest_(text) {}
@@ -101,10 +101,10 @@ class StatusScan {
     while (!rest_.empty()) {
       const char c = rest_.front();
       if (c == '"') {
-        const auto name = take_string();
+        const auto name = read_string();
         if (!name) return is_ok;
-        if (depth != 1 || *name != "status" || !take_colon()) continue;
-        if (take_string() != "ok") return false;
+        if (depth != 1 || *name != "status" || !skip_colon()) continue;
+        if (read_string() != "ok") return false;
         is_ok = true;
         continue;
       }
@@ -120,14 +120,14 @@ class StatusScan {
     const auto next = rest_.find_first_not_of(" \t\n\r");
     rest_.remove_prefix(next == std::string_view::npos ? rest_.size() : next);
   }
-  bool take_colon() {
+  bool skip_colon() {
     skip_space();
     if (!rest_.starts_with(':')) return false;
     rest_.remove_prefix(1);
     return true;
   }
   // What stands between quotes, escapes as they are written. Nothing: there is no string, or it has no end.
-  std::optional<std::string_view> take_string() {
+  std::optional<std::string_view> read_string() {
     skip_space();
     if (!rest_.starts_with('"')) return std::nullopt;
     for (std::size_t at = 1; at < rest_.size(); ++at) {
@@ -146,8 +146,8 @@ class StatusScan {
   std::string_view rest_;
 };
 
-// An order that was taken, whatever else the answer says.
-Answer taken(std::vector<Fill> fills, std::string order_ref, std::string unread, const Order& order) {
+// An order that the broker acknowledged, whatever else the answer says.
+Answer acknowledged(std::vector<Fill> fills, std::string order_ref, std::string unread, const Order& order) {
   Answer answer;
   auto& result = answer.result;
   result.status = ExecStatus::ok;
@@ -176,12 +176,12 @@ std::optional<Answer> answer_in(std::string_view body, const Order& order) {
   const auto document = read_json(body);
   if (!document || !document->is(Kind::object)) {
     if (!body.starts_with('{') || !StatusScan(body).says_ok()) return std::nullopt;
-    return taken({}, "", document ? "body" : "body: " + document.error().message, order);
+    return acknowledged({}, "", document ? "body" : "body: " + document.error().message, order);
   }
   const auto status = text_in(*document, "status", kMessageBytesMax);
   std::string unread;
   auto fills = fills_in(*document, unread);
-  if (status == "ok") return taken(std::move(fills), ref_in(*document), std::move(unread), order);
+  if (status == "ok") return acknowledged(std::move(fills), ref_in(*document), std::move(unread), order);
   // A refusal with fills contradicts itself.
   if (status != "error" || !fills.empty() || !unread.empty()) return std::nullopt;
   Answer answer;

@@ -29,6 +29,8 @@ bool Application::wait_for_logout(std::chrono::milliseconds patience) {
 void Application::toAdmin(FIX::Message& message, const FIX::SessionID&) {
   const auto type = text_of(message.getHeader(), FIX::FIELD::MsgType);
   if (type == FIX::MsgType_Reject) tell_rejected(message, false, FIX::FIELD::SessionRejectReason);
+  // A gap fill passes over the TestRequest that was sent before it, too.
+  if (type == FIX::MsgType_SequenceReset && awaits_answer_) ask_();
   if (type != FIX::MsgType_Logon || settings_.username.empty()) return;
   message.setField(FIX::FIELD::Username, settings_.username);
   message.setField(FIX::FIELD::Password, settings_.password);
@@ -62,6 +64,7 @@ void Application::fromAdmin(const FIX::Message& message,
                                                          FIX::IncorrectTagValue, FIX::RejectLogon) {
   const auto type = text_of(message.getHeader(), FIX::FIELD::MsgType);
   if (type == FIX::MsgType_Reject) tell_refused(message, false, FIX::FIELD::SessionRejectReason);
+  if (type == FIX::MsgType_Heartbeat && awaits_answer_.exchange(false)) set_logged_on(true);
   if (type == FIX::MsgType_Logout && message.isSetField(FIX::FIELD::Text)) {
     events_.note("the other side logs out and says why");
     events_.trouble("the other side logs out: " + text_of(message, FIX::FIELD::Text));
@@ -113,13 +116,13 @@ void Application::tell_rejected(const FIX::Message& message, bool business, int 
   rejection.msg_type = text_of(message, FIX::FIELD::RefMsgType);
   rejection.tag = text_of(message, FIX::FIELD::RefTagID);
   rejection.reason = text_of(message, reason_tag);
-  rejection.is_taken = !business && take_rejected(message);
+  rejection.was_rescued = !business && rescue_report(message);
   events_.rejected(rejection);
 }
 
 // The engine refuses a tag that comes twice, whatever its dictionary allows, so a group that a broker has
 // made up would cost the fill that is beside it.
-bool Application::take_rejected(const FIX::Message& reject) {
+bool Application::rescue_report(const FIX::Message& reject) {
   static const std::set<std::string> kOfForm{"0", "1", "2", "3", "4", "5", "6", "13", "14", "15", "16"};
   if (kOfForm.count(text_of(reject, FIX::FIELD::SessionRejectReason)) == 0) return false;
   auto read = read_leniently(last_in_);

@@ -1,15 +1,21 @@
 // What QuickFIX calls: turns its messages into Events and decides, message by message, what may leave. C++14.
+//
+// Logged on means here that the other side has answered a TestRequest since its Logon, and so has seen that Logon's
+// number. Where the number was too high, as after a crash, the other side asks for what is missing, and the gap fill that
+// answers counts everything sent so far as passed over: an order among it would be lost.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <quickfix/Application.h>
 #include <quickfix/Log.h>
 #include <string>
+#include <utility>
 
 #include "orders/brokers/fix/engine/session.hpp"
 
@@ -21,7 +27,9 @@ class Application final : public FIX::Application {
   // Messages of ours that a reject can be traced back to by its RefSeqNum.
   static constexpr std::size_t kRememberedMax = 8192;
 
-  Application(const SessionSettings& settings, const Events& events) : settings_(settings), events_(events) {}
+  // `ask`: a TestRequest is to be sent, on another thread than the caller's; called with QuickFIX's lock held.
+  Application(const SessionSettings& settings, const Events& events, std::function<void()> ask)
+      : settings_(settings), events_(events), ask_(std::move(ask)) {}
 
   bool is_logged_on() const { return logged_on_; }
   // False: still logged on after that time.
@@ -36,8 +44,14 @@ class Application final : public FIX::Application {
   bool has_passed() const { return passed_; }
 
   void onCreate(const FIX::SessionID&) override {}
-  void onLogon(const FIX::SessionID&) override { set_logged_on(true); }
-  void onLogout(const FIX::SessionID&) override { set_logged_on(false); }
+  void onLogon(const FIX::SessionID&) override {
+    awaits_answer_ = true;
+    ask_();
+  }
+  void onLogout(const FIX::SessionID&) override {
+    awaits_answer_ = false;
+    set_logged_on(false);
+  }
   void toAdmin(FIX::Message& message, const FIX::SessionID&) override;
   void toApp(FIX::Message& message, const FIX::SessionID&) throw(FIX::DoNotSend) override;
   void fromAdmin(const FIX::Message& message,
@@ -55,12 +69,14 @@ class Application final : public FIX::Application {
   void set_logged_on(bool logged_on);
   void tell_refused(const FIX::Message& message, bool business, int reason_tag);
   void tell_rejected(const FIX::Message& message, bool business, int reason_tag);
-  // Takes the report that the session is about to reject because of its form. False: it is none, or can't be
-  // read.
-  bool take_rejected(const FIX::Message& reject);
+  // Reads the report that the session is about to reject because of its form, and passes it on. False: it is
+  // no report, or can't be read.
+  bool rescue_report(const FIX::Message& reject);
 
   const SessionSettings& settings_;
   const Events& events_;
+  std::function<void()> ask_;
+  std::atomic<bool> awaits_answer_{false};  // since the Logon
   std::atomic<bool> logged_on_{false};
   std::atomic<std::chrono::steady_clock::rep> allowed_until_{0};
   bool passed_ = false;

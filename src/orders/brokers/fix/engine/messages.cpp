@@ -40,6 +40,13 @@ FIX::Message to_message(const NewOrder& order) {
   return message;
 }
 
+FIX::Message test_request() {
+  FIX::Message message;
+  message.getHeader().setField(FIX::FIELD::MsgType, FIX::MsgType_TestRequest);
+  set_text(message, FIX::FIELD::TestReqID, "logon");
+  return message;
+}
+
 FIX::Message to_message(const StatusRequest& request) {
   FIX::Message message;
   message.getHeader().setField(FIX::FIELD::MsgType, FIX::MsgType_OrderStatusRequest);

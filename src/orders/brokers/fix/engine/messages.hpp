@@ -14,6 +14,7 @@ std::string text_of(const FIX::FieldMap& fields, int tag);
 
 FIX::Message to_message(const NewOrder& order);
 FIX::Message to_message(const StatusRequest& request);
+FIX::Message test_request();
 Report to_report(const FIX::Message& message);
 }  // namespace fix
 }  // namespace todoke

@@ -52,7 +52,7 @@ class NumberStore final : public FIX::MessageStore {
   std::function<void()> on_reset_;
 };
 
-// Gives the session the one store that its owner looks at.
+// Gives the session the one store that its owner reads.
 class NumberStoreFactory final : public FIX::MessageStoreFactory {
  public:
   explicit NumberStoreFactory(NumberStore& store) : store_(store) {}

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <pthread.h>
 #include <quickfix/Session.h>
 #include <quickfix/SessionSettings.h>
 #include <quickfix/SocketInitiator.h>
@@ -62,7 +63,7 @@ struct Session::Impl {
       : settings(std::move(given)),
         events(std::move(told)),
         id(id_of(settings)),
-        application(settings, events),
+        application(settings, events, [this] { ask(); }),
         store(settings.next_out, settings.next_in, [this] { events.reset(); }),
         stores(store),
         logs(events, application),
@@ -80,10 +81,28 @@ struct Session::Impl {
     return true;
   }
 
+  // For a TestRequest.
+  void ask() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      is_to_ask = true;
+    }
+    wake.notify_one();
+  }
+
   void send_loop() {
+    pthread_setname_np(pthread_self(), "fix-send");
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
-      wake.wait(lock, [this] { return stopping || !queue.empty(); });
+      wake.wait(lock, [this] { return stopping || is_to_ask || !queue.empty(); });
+      if (is_to_ask && !stopping) {
+        is_to_ask = false;
+        lock.unlock();
+        auto request = test_request();
+        FIX::Session::sendToTarget(request, id);
+        lock.lock();
+        continue;
+      }
       if (queue.empty()) return;
       auto waiting = std::move(queue.front());
       queue.pop_front();
@@ -114,6 +133,7 @@ struct Session::Impl {
   std::condition_variable wake;
   std::deque<Waiting> queue;
   bool stopping = false;
+  bool is_to_ask = false;
   std::thread sender;
 };
 

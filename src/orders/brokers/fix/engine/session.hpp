@@ -2,12 +2,14 @@
 // C++14, so none of its types is seen here, and this header is C++14 too.
 //
 // Prices and quantities are texts and go through unchanged. No message is ever repeated by the session: what
-// the other side asks for again is answered by a gap fill, so an order is repeated only by who sent it.
+// the other side asks for again is answered by a gap fill, so only the sender of an order repeats it.
 //
 // Sequence numbers live in memory; the owner reads them with numbers() and keeps them where it wants, and
 // gives them back with the next Session. Too high a number out is harmless (the other side asks, and gets a
 // gap fill), and so is too low a number in (we ask, and reports come again): the owner may keep the one ahead
 // and the other behind.
+//
+// After each Logon a TestRequest is sent; the session is logged on when the other side has answered it.
 //
 // Two threads: one of QuickFIX, which calls Events, and one that sends. Nothing but stop() waits.
 #pragma once
@@ -84,10 +86,10 @@ struct Refused {
 // says.
 struct Rejection {
   bool business = false;
-  std::string msg_type;   // of the message
-  std::string tag;        // of the field that it is about; empty: of none
-  std::string reason;     // SessionRejectReason or BusinessRejectReason
-  bool is_taken = false;  // it was a report that could be read all the same, and was told
+  std::string msg_type;      // of the message
+  std::string tag;           // of the field that it is about; empty: of none
+  std::string reason;        // SessionRejectReason or BusinessRejectReason
+  bool was_rescued = false;  // it was a report that could be read all the same, and was told
 };
 
 enum class Sent {
@@ -107,7 +109,7 @@ struct Events {
   std::function<void(Report)> report;  // may wait: then the session reads nothing more
   std::function<void(Refused)> refused;
   std::function<void(Rejection)> rejected;
-  std::function<void(bool)> logged_on;       // or out
+  std::function<void(bool)> logged_on;       // and the other side has answered since; or logged out
   std::function<void()> reset;               // both numbers are 1
   std::function<void(std::string)> note;     // what happens to the session, without content of messages
   std::function<void(std::string)> trouble;  // why it is not logged on, also in the other side's words
