@@ -100,7 +100,7 @@ TEST_F(LimitsTest, QuestionWithManyFiltersCostsMore) {
   const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.reqs_per_minute", "6"}});
   NostrClient client(rig.url());
   std::string filters = kGlobal;
-  for (int i = 1; i < 20; ++i) filters += std::string(",") + kGlobal;
+  for (int i = 1; i < 20; ++i) filters += "," + global_and(fmt::format(R"("limit":{})", i));
   EXPECT_EQ(client.request("a", filters).closed, "");
   EXPECT_EQ(client.request("b", kGlobal).closed, "");
   EXPECT_EQ(client.request("c", kGlobal).closed, kSlowDown);
