@@ -24,6 +24,11 @@ net::ServerConfig public_server_config(const Config& config) {
   server.tls_key = config.get(net::keys::kTlsKey);
   server.trusted_proxies = config.get(net::keys::kTrustedProxies);
   server.limits = net::limits_from(config);
+  server.limits.prefixes = net::prefixes_from(config);
+  if (config.get(net::keys::kRates) == "on") {
+    server.limits.connections_per_address =
+        static_cast<std::size_t>(config.get(net::keys::kConnectionsPerAddress));
+  }
   return server;
 }
 

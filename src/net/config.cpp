@@ -8,10 +8,11 @@ namespace todoke::net {
 
 std::span<const KeySpec* const> config_keys() {
   static constexpr const KeySpec* kKeys[] = {
-      &keys::kListen.spec,        &keys::kInternalListen.spec, &keys::kTlsCert.spec,
-      &keys::kTlsKey.spec,        &keys::kTrustedProxies.spec, &keys::kConnectionsMax.spec,
-      &keys::kHeaderTimeout.spec, &keys::kDrainTimeout.spec,   &keys::kIoThreads.spec,
-      &keys::kRates.spec,         &keys::kTraceEndpoint.spec,
+      &keys::kListen.spec,        &keys::kInternalListen.spec,        &keys::kTlsCert.spec,
+      &keys::kTlsKey.spec,        &keys::kTrustedProxies.spec,        &keys::kConnectionsMax.spec,
+      &keys::kHeaderTimeout.spec, &keys::kDrainTimeout.spec,          &keys::kIoThreads.spec,
+      &keys::kRates.spec,         &keys::kConnectionsPerAddress.spec, &keys::kIpv4Prefix.spec,
+      &keys::kIpv6Prefix.spec,    &keys::kTraceEndpoint.spec,
   };
   return kKeys;
 }
@@ -22,6 +23,11 @@ Expected<void> check_config(const Config& config) {
     return refuse(fmt::format("server.listen and server.internal_listen are both {}", listen));
   }
   return {};
+}
+
+NetworkPrefixes prefixes_from(const Config& config) {
+  return {static_cast<unsigned>(config.get(keys::kIpv4Prefix)),
+          static_cast<unsigned>(config.get(keys::kIpv6Prefix))};
 }
 
 ServerLimits limits_from(const Config& config) {

@@ -56,12 +56,38 @@ inline constexpr Key<std::int64_t> kConnectionsMax{{
     .min = 1,
     .max = 1'000'000,
 }};
+inline constexpr Key<std::int64_t> kConnectionsPerAddress{{
+    .name = "limits.connections_per_address",
+    .type = KeyType::integer,
+    .fallback = "100",
+    .meaning = "Open connections of an address at the public listener; a further one gets 429 and is closed. "
+               "Behind server.trusted_proxies the WebSockets of the client that the proxy names. 0, and "
+               "limits.rates = off at the start: no limit.",
+    .min = 0,
+    .max = 1'000'000,
+}};
+inline constexpr Key<std::int64_t> kIpv4Prefix{{
+    .name = "limits.ipv4_prefix",
+    .type = KeyType::integer,
+    .fallback = "32",
+    .meaning = "Bits of an IPv4 address that make a client, for every limit by address.",
+    .min = 8,
+    .max = 32,
+}};
+inline constexpr Key<std::int64_t> kIpv6Prefix{{
+    .name = "limits.ipv6_prefix",
+    .type = KeyType::integer,
+    .fallback = "64",
+    .meaning = "Bits of an IPv6 address that make a client: a customer has all addresses of a /64 or more.",
+    .min = 16,
+    .max = 128,
+}};
 inline constexpr Key<std::chrono::milliseconds> kHeaderTimeout{{
     .name = "server.header_timeout",
     .type = KeyType::duration,
     .fallback = "10s",
     .meaning = "Time from the first byte of a request to the end of its header, and for a TLS handshake. A "
-               "slower client gets 408.",
+               "slower client gets 408. A new connection that sends nothing for that long is closed.",
     .unit = "s",
     .min = 100,
     .max = 300'000,
@@ -109,6 +135,7 @@ std::span<const KeySpec* const> config_keys();
 Expected<void> check_config(const Config& config);
 
 // The limits that the keys set.
+NetworkPrefixes prefixes_from(const Config& config);
 ServerLimits limits_from(const Config& config);
 // The threads that server.io_threads means on this machine.
 std::size_t io_threads_from(const Config& config, unsigned cores);

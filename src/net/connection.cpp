@@ -58,6 +58,13 @@ std::optional<Fault> check_body_headers(const Route& route, const Request& reque
 
 }  // namespace
 
+Response too_many_of_address() {
+  auto response =
+      error_response(429, "TOO_MANY_CONNECTIONS", "too many connections are open from this address");
+  response.headers.add("Retry-After", "10");
+  return response;
+}
+
 Connection::Connection(std::shared_ptr<ServerContext> context, std::shared_ptr<Transport> transport,
                        std::shared_ptr<TlsTransport> tls)
     : context_(std::move(context)),
@@ -89,14 +96,24 @@ void Connection::bark() {
       return answer_late(408, "REQUEST_TIMEOUT", "the request did not arrive in time");
     case Phase::handler:
       return answer_late(503, "DEADLINE_EXCEEDED", "the request took too long");
-    case Phase::handshake:
     case Phase::idle:
+      return end_idle();
+    case Phase::handshake:
     case Phase::write:
     case Phase::late:
     case Phase::linger:
     case Phase::websocket:
       return transport_->close();
   }
+}
+
+// Between requests that is what becomes of every connection; before the first one nobody has asked for anything.
+void Connection::end_idle() {
+  if (requests_ == 1) {
+    context_->metrics.refused("silent");
+    context_->refusals.refused("silent", transport_->peer_ip(), std::chrono::steady_clock::now());
+  }
+  transport_->close();
 }
 
 // The coroutine of the connection is inside a read or a handler and can't write; a second one answers for it.
@@ -216,7 +233,10 @@ Task<bool> Connection::read_head(RequestParser& parser) {
   if (input_.empty()) {
     if (context_->draining) co_return false;
     if (input_.capacity() > 2 * kReadHeadBytes) input_.shrink_to_fit();
-    enter(Phase::idle, context_->limits.idle_timeout);
+    const auto& limits = context_->limits;
+    // A client that connects has something to ask.
+    const auto first = std::min(limits.header_timeout, limits.idle_timeout);
+    enter(Phase::idle, requests_ == 1 ? first : limits.idle_timeout);
   } else {
     enter(Phase::header, context_->limits.header_timeout);
   }
@@ -289,6 +309,8 @@ void Connection::begin(RequestParser& parser, Request& request) {
   request.peer_ip = transport_->peer_ip();
   auto client = client_view(request.peer_ip, transport_->secure(), request.headers, context_->proxies);
   request.client_ip = std::move(client.ip);
+  if (is_forwarded(request.headers) && !context_->proxies.contains(request.peer_ip))
+    context_->refusals.forwarded(request.peer_ip);
   request.secure = client.secure;
   request.trace = parse_traceparent(request.headers.get("traceparent"));
 }
@@ -315,10 +337,21 @@ Task<bool> Connection::dispatch(const Route& route, Request& request) {
   co_return co_await answer(std::move(response));
 }
 
+bool Connection::take_place(const Request& request) {
+  if (!context_->places->is_limited() || !context_->proxies.contains(request.peer_ip)) return true;
+  place_ = context_->places->take(request.client_ip);
+  if (place_) return true;
+  context_->metrics.refused("connections_per_address");
+  context_->refusals.refused("connections_per_address", request.client_ip, std::chrono::steady_clock::now());
+  return false;
+}
+
 Task<void> Connection::upgrade(const Route& route, Request& request) {
   auto acceptance = accept_websocket(request, route.ws_options);
   std::shared_ptr<WsHandler> handler;
-  if (acceptance.accepted) {
+  if (acceptance.accepted && !take_place(request)) {
+    acceptance.response = too_many_of_address();
+  } else if (acceptance.accepted) {
     try {
       handler = route.make_ws_handler(request);
       if (!handler)

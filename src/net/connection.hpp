@@ -8,8 +8,10 @@
 #include <string>
 
 #include "base/trace.hpp"
+#include "net/address_places.hpp"
 #include "net/http_codec.hpp"
 #include "net/proxies.hpp"
+#include "net/refusal_log.hpp"
 #include "net/response_writer.hpp"
 #include "net/server.hpp"
 #include "net/server_metrics.hpp"
@@ -29,6 +31,8 @@ struct ServerContext {
         metrics(registry, config.name, *config.router),
         handshake_failures(registry, config.name),
         ws_metrics(registry),
+        refusals("http", registry),
+        places(std::make_shared<AddressPlaces>(limits.connections_per_address, limits.prefixes)),
         tracer(t) {}
 
   const std::string listener;
@@ -38,9 +42,14 @@ struct ServerContext {
   ServerMetrics metrics;
   HandshakeFailures handshake_failures;
   WsMetrics ws_metrics;
+  RefusalLog refusals;
+  const std::shared_ptr<AddressPlaces> places;
   Tracer* const tracer;
   std::atomic<bool> draining{false};
 };
+
+// The answer to a client that has as many connections as it may.
+Response too_many_of_address();
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -83,6 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void enter(Phase phase, std::chrono::nanoseconds limit);
   void bark();
+  void end_idle();
   void answer_late(int status, std::string_view code, std::string_view message);
   static Task<void> write_late(std::shared_ptr<Connection> self, Response response);
 
@@ -96,6 +106,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void begin_unknown();
   void begin(RequestParser& parser, Request& request);
   Task<bool> dispatch(const Route& route, Request& request);
+  // False: the client has as many connections as it may.
+  bool take_place(const Request& request);
   Task<void> upgrade(const Route& route, Request& request);
   Task<void> serve_websocket();
   // `unread_body`: the client may still be sending what nobody will read.
@@ -115,6 +127,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Current current_;
   std::string id_prefix_;
   std::uint64_t requests_ = 0;
+  AddressPlaces::PlacePtr place_;  // of the client behind a listed proxy; others have theirs from accept() on
   std::unique_ptr<Upgraded> upgraded_;
   std::shared_ptr<WsConnection> websocket_;
   std::unique_ptr<Signal> late_written_;  // there when an answer was given because the time was up

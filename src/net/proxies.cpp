@@ -15,10 +15,6 @@ namespace {
 constexpr std::array<std::uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
 constexpr unsigned kMappedBits = 96;
 
-bool is_v4(const IpBytes& ip) {
-  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), ip.begin());
-}
-
 // More hops than this are not looked at; real chains have a handful.
 constexpr std::size_t kHopsMax = 32;
 
@@ -59,6 +55,10 @@ std::string_view forwarded_parameter(std::string_view element, std::string_view 
 }
 
 }  // namespace
+
+bool is_v4(const IpBytes& ip) {
+  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), ip.begin());
+}
 
 std::optional<IpBytes> parse_ip(std::string_view text) {
   // inet_pton reads up to the first NUL only.
@@ -118,6 +118,10 @@ bool TrustedProxies::contains(const IpBytes& ip) const {
 bool TrustedProxies::contains(std::string_view ip) const {
   const auto parsed = parse_ip(ip);
   return parsed && contains(*parsed);
+}
+
+bool is_forwarded(const Headers& headers) {
+  return headers.has("X-Forwarded-For") || headers.has("Forwarded");
 }
 
 ClientView client_view(const std::string& peer_ip, bool secure, const Headers& headers,

@@ -19,6 +19,7 @@ namespace todoke::net {
 using IpBytes = std::array<std::uint8_t, 16>;
 std::optional<IpBytes> parse_ip(std::string_view text);
 std::string format_ip(const IpBytes& ip);
+bool is_v4(const IpBytes& ip);
 
 class TrustedProxies {
  public:
@@ -41,6 +42,9 @@ struct ClientView {
   std::string ip;
   bool secure = false;
 };
+
+// Whether the request names another client than its peer: a proxy has passed it on.
+bool is_forwarded(const Headers& headers);
 
 // The right-most address in X-Forwarded-For (or, without that, Forwarded) that is no listed proxy; and
 // whether the nearest proxy says https (X-Forwarded-Proto, or proto= of Forwarded). An entry that is no

@@ -1,13 +1,15 @@
 #include "net/rate_limit.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 
 namespace todoke::net {
 
 namespace {
-// How many of the least recently used buckets are looked at for a full one.
+// How many buckets are looked at for a full one. Those that are not go to the other end, so that the next
+// search looks at others.
 constexpr int kFullSearchMax = 8;
 constexpr std::chrono::milliseconds kRetryAfterMax = std::chrono::hours(24);
 }  // namespace
@@ -19,25 +21,51 @@ RateLimiter::RateLimiter(std::string_view verb, Rate rate, bool on, const Clock&
       keys_max_(keys_max),
       clock_(clock),
       limited_(registry.counters("todoke_rate_limited_total", "Requests refused by a rate limit.", {"verb"})
-                   .with({std::string(verb)})) {
+                   .with({std::string(verb)})),
+      crowded_(
+          registry
+              .counters("todoke_rate_limit_crowded_total",
+                        "Requests that were charged to a shared bucket: there was no room for their own.",
+                        {"verb"})
+              .with({std::string(verb)})),
+      keys_gauge_(
+          registry
+              .gauges("todoke_rate_limit_keys", "Addresses and keys whose rates are remembered.", {"verb"})
+              .with({std::string(verb)})) {
   if (rate.per_second <= 0 || rate.burst <= 0 || keys_max == 0)
     throw std::invalid_argument("a rate must be positive");
 }
 
 RateLimiter::Verdict RateLimiter::take(std::string_view key, double cost) {
+  const std::array<Charge, 1> charges{Charge{key}};
+  return take(charges, cost);
+}
+
+RateLimiter::Verdict RateLimiter::take(std::span<const Charge> charges, double cost) {
   if (!on_) return {};
   const std::lock_guard lock(mutex_);
-  cost = std::min(cost, rate_.burst);
+  cost = std::min(cost / scale_, rate_.burst);
   const auto now = clock_.steady();
-  auto& bucket = bucket_of(key, now);
-  bucket.tokens = tokens_at(bucket, now);
-  bucket.at = now;
-  if (bucket.tokens >= cost) {
-    bucket.tokens -= cost;
-    return {};
+  // A bucket that something was taken from is not full, so it stays where it is while the others are found.
+  std::array<Level*, 4> paid{};
+  std::size_t count = 0;
+  for (const auto& charge : charges) {
+    double times = charge.times;
+    auto& level = level_of(charge, times, now);
+    level = {tokens_at(level, times, now), now};
+    if (level.tokens < cost || count == paid.size()) {
+      for (std::size_t i = 0; i < count; ++i) paid[i]->tokens += cost;
+      return refusal(cost - level.tokens, times);
+    }
+    level.tokens -= cost;
+    paid[count++] = &level;
   }
+  return {};
+}
+
+RateLimiter::Verdict RateLimiter::refusal(double missing, double times) {
   limited_.add();
-  const double wait_ms = std::ceil((cost - bucket.tokens) / rate_.per_second * 1000);
+  const double wait_ms = std::ceil(std::max(missing, 0.0) / (rate_.per_second * times) * 1000);
   const auto most = static_cast<double>(kRetryAfterMax.count());
   return {false, std::chrono::milliseconds(static_cast<std::int64_t>(std::min(wait_ms, most)))};
 }
@@ -49,41 +77,57 @@ void RateLimiter::set(Rate rate, bool on) {
   on_ = on;
 }
 
+void RateLimiter::scale(double factor) {
+  if (factor <= 0) throw std::invalid_argument("a rate must be positive");
+  const std::lock_guard lock(mutex_);
+  scale_ = factor;
+}
+
 std::size_t RateLimiter::keys() const {
   const std::lock_guard lock(mutex_);
   return buckets_.size();
 }
 
-RateLimiter::Bucket& RateLimiter::bucket_of(std::string_view key, SteadyTime now) {
-  const auto found = index_.find(key);
+RateLimiter::Level& RateLimiter::level_of(const Charge& charge, double& times, SteadyTime now) {
+  const auto found = index_.find(charge.key);
   if (found != index_.end()) {
     buckets_.splice(buckets_.begin(), buckets_, found->second);
-    return buckets_.front();
+    buckets_.front().times = times;
+    return buckets_.front().level;
   }
-  if (buckets_.size() >= keys_max_) make_room(now);
-  buckets_.push_front({std::string(key), rate_.burst, now});
+  if (buckets_.size() >= keys_max_ && !make_room(now)) {
+    crowded_.add();
+    times = kCrowdTimes;
+    return crowd_of(charge, now);
+  }
+  buckets_.push_front({std::string(charge.key), times, {rate_.burst * times, now}});
   index_.emplace(buckets_.front().key, buckets_.begin());
-  return buckets_.front();
+  keys_gauge_.set(static_cast<double>(buckets_.size()));
+  return buckets_.front().level;
 }
 
-void RateLimiter::make_room(SteadyTime now) {
-  auto victim = std::prev(buckets_.end());
-  auto candidate = victim;
+RateLimiter::Level& RateLimiter::crowd_of(const Charge& charge, SteadyTime now) {
+  if (crowds_.empty()) crowds_.assign(kCrowds, {rate_.burst * kCrowdTimes, now});
+  const auto crowd = charge.crowd.empty() ? charge.key : charge.crowd;
+  return crowds_[seeded_hash(as_bytes(crowd)) % kCrowds];
+}
+
+bool RateLimiter::make_room(SteadyTime now) {
   for (int i = 0; i < kFullSearchMax; ++i) {
-    if (tokens_at(*candidate, now) >= rate_.burst) {
-      victim = candidate;
-      break;
+    const auto last = std::prev(buckets_.end());
+    if (tokens_at(last->level, last->times, now) >= rate_.burst * last->times) {
+      index_.erase(last->key);
+      buckets_.erase(last);
+      return true;
     }
-    if (candidate == buckets_.begin()) break;
-    --candidate;
+    buckets_.splice(buckets_.begin(), buckets_, last);
   }
-  index_.erase(victim->key);
-  buckets_.erase(victim);
+  return false;
 }
 
-double RateLimiter::tokens_at(const Bucket& bucket, SteadyTime now) const {
-  const double seconds = std::chrono::duration<double>(now - bucket.at).count();
-  return std::min(rate_.burst, bucket.tokens + seconds * rate_.per_second);
+double RateLimiter::tokens_at(const Level& level, double times, SteadyTime now) const {
+  const double seconds = std::chrono::duration<double>(now - level.at).count();
+  return std::min(rate_.burst * times, level.tokens + seconds * rate_.per_second * times);
 }
 
 }  // namespace todoke::net

@@ -1,5 +1,8 @@
 #include "net/rate_limit.hpp"
 
+#include <array>
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace todoke::net {
@@ -75,14 +78,61 @@ TEST_F(RateLimit, KeysHaveBucketsOfTheirOwn) {
   EXPECT_TRUE(l.take("b").allowed);
 }
 
-TEST_F(RateLimit, NumberOfKeysIsBoundedAndTheLeastRecentlyUsedGoes) {
+TEST_F(RateLimit, NumberOfKeysIsBoundedAndNobodyIsForgottenForOthers) {
   auto l = limiter({.per_second = 0.001, .burst = 1}, true, 2);
-  l.take("a");
-  l.take("b");
-  l.take("a");
-  l.take("c");
+  EXPECT_TRUE(l.take("a").allowed);
+  EXPECT_TRUE(l.take("b").allowed);
+  for (int i = 0; i < 100; ++i) l.take(std::to_string(i));
   EXPECT_EQ(l.keys(), 2U);
-  EXPECT_FALSE(l.take("a").allowed) << "a was used after b, so b went";
+  EXPECT_FALSE(l.take("a").allowed);
+  EXPECT_FALSE(l.take("b").allowed);
+}
+
+TEST_F(RateLimit, KeysWithoutRoomShareTheBucketOfTheirCrowd) {
+  auto l = limiter({.per_second = 0.001, .burst = 10}, true, 1);
+  EXPECT_TRUE(l.take("a", 10).allowed);
+  int allowed = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto key = "203.0." + std::to_string(i);
+    const std::array<RateLimiter::Charge, 1> charges{RateLimiter::Charge{key, "203.0.0.0/16"}};
+    allowed += l.take(charges, 10).allowed ? 1 : 0;
+  }
+  EXPECT_EQ(allowed, RateLimiter::kCrowdTimes);
+  EXPECT_NE(registry.render().find("todoke_rate_limit_crowded_total{verb=\"publish\"} 100\n"),
+            std::string::npos);
+}
+
+TEST_F(RateLimit, MillionKeysTakeTheMemoryOfTheBoundAndTogetherABoundedAmount) {
+  auto l = limiter({.per_second = 1, .burst = 1}, true, 1'000);
+  std::size_t allowed = 0;
+  for (int i = 0; i < 1'000'000; ++i) allowed += l.take(std::to_string(i)).allowed ? 1U : 0U;
+  EXPECT_EQ(l.keys(), 1'000U);
+  EXPECT_LE(allowed, 1'000 + RateLimiter::kCrowds * static_cast<std::size_t>(RateLimiter::kCrowdTimes));
+  // Whoever came first has what the rate gives.
+  clock.advance(1s);
+  EXPECT_TRUE(l.take("0").allowed);
+}
+
+TEST_F(RateLimit, AllOfTheBucketsPayOrNone) {
+  auto l = limiter({.per_second = 0.001, .burst = 3});
+  const std::array<RateLimiter::Charge, 2> alice{RateLimiter::Charge{"address", {}, 2}, {"alice"}};
+  const std::array<RateLimiter::Charge, 2> bob{RateLimiter::Charge{"address", {}, 2}, {"bob"}};
+  EXPECT_TRUE(l.take(alice, 3).allowed);
+  EXPECT_FALSE(l.take(alice, 1).allowed) << "the address has three tokens left, alice none";
+  EXPECT_TRUE(l.take(bob, 3).allowed);
+  EXPECT_FALSE(l.take("address").allowed);
+  EXPECT_EQ(limited(), 2U);
+}
+
+TEST_F(RateLimit, ScaleMakesEverythingDearerAtOnce) {
+  auto l = limiter({.per_second = 0.001, .burst = 8});
+  EXPECT_TRUE(l.take("a").allowed);
+  l.scale(0.25);
+  EXPECT_TRUE(l.take("a").allowed);
+  EXPECT_FALSE(l.take("a").allowed) << "three tokens are left, and one message costs four";
+  l.scale(1);
+  EXPECT_TRUE(l.take("a", 3).allowed);
+  EXPECT_THROW(l.scale(0), std::invalid_argument);
 }
 
 TEST_F(RateLimit, FullBucketGoesBeforeAnEmptyOne) {

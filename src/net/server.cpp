@@ -53,7 +53,7 @@ void count_out(std::shared_ptr<Census> census, std::atomic<std::size_t> Census::
 }
 
 Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerContext> context, Fd socket,
-                            std::string peer_ip, TlsContextPtr tls) {
+                            std::string peer_ip, TlsContextPtr tls, AddressPlaces::PlacePtr place) {
   std::shared_ptr<TlsTransport> secure;
   std::shared_ptr<Transport> transport;
   if (tls) {
@@ -66,18 +66,23 @@ Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerCo
   lane->connections.insert(connection);
   const auto served = co_await attempt(connection->run());
   lane->connections.erase(connection);
+  place.reset();
   if (!served) std::rethrow_exception(served.error());
 }
 
-// Says 503 and waits a moment for the client to hang up: closing at once would make its kernel drop the
-// answer.
-Task<void> turn_away(Executor executor, Fd socket, std::string peer_ip) {
-  auto transport = make_plain_transport(executor, std::move(socket), std::move(peer_ip));
-  Watchdog watchdog(executor, [transport] { transport->close(); });
-  watchdog.arm(kRefusalTimeout);
+Response server_is_full() {
   auto response =
       error_response(503, "TOO_MANY_CONNECTIONS", "the server has no room for another connection");
   response.headers.add("Retry-After", "1");
+  return response;
+}
+
+// Says why and waits a moment for the client to hang up: closing at once would make its kernel drop the
+// answer.
+Task<void> turn_away(Executor executor, Fd socket, std::string peer_ip, Response response) {
+  auto transport = make_plain_transport(executor, std::move(socket), std::move(peer_ip));
+  Watchdog watchdog(executor, [transport] { transport->close(); });
+  watchdog.arm(kRefusalTimeout);
   const auto head = response_head(response, {{}, false, false});
   const std::array<std::string_view, 2> parts{head, response.body};
   try {
@@ -111,7 +116,8 @@ struct HttpServer::State {
 
   Task<void> accept_until_stopped();
   void admit(AcceptedSocket accepted);
-  void turn_away_or_close(AcceptedSocket accepted, const Executor& worker);
+  void turn_away_or_close(AcceptedSocket accepted, const Executor& worker, std::string_view why,
+                          Response answer);
   void complain_about_files();
   Task<void> drain();
   void on_every_connection(void (Connection::*what)());
@@ -251,11 +257,20 @@ void HttpServer::State::complain_about_files() {
 void HttpServer::State::admit(AcceptedSocket accepted) {
   const auto lane = lanes[next_lane++ % lanes.size()];
   if (census->connections >= config.limits.connections_max)
-    return turn_away_or_close(std::move(accepted), lane->executor);
+    return turn_away_or_close(std::move(accepted), lane->executor, "connections_max", server_is_full());
+  AddressPlaces::PlacePtr place;
+  if (context->places->is_limited() && !context->proxies.contains(accepted.peer_ip)) {
+    place = context->places->take(accepted.peer_ip);
+    if (!place) {
+      return turn_away_or_close(std::move(accepted), lane->executor, "connections_per_address",
+                                too_many_of_address());
+    }
+  }
   ++census->connections;
   context->metrics.connections.add(1);
   spawn(lane->executor,
-        serve_connection(lane, context, std::move(accepted.socket), std::move(accepted.peer_ip), tls),
+        serve_connection(lane, context, std::move(accepted.socket), std::move(accepted.peer_ip), tls,
+                         std::move(place)),
         [c = census, ctx = context](const std::exception_ptr& error) mutable {
           if (error)
             log::error("http", "connection failed",
@@ -265,11 +280,13 @@ void HttpServer::State::admit(AcceptedSocket accepted) {
         });
 }
 
-void HttpServer::State::turn_away_or_close(AcceptedSocket accepted, const Executor& worker) {
-  context->metrics.refused("connections_max");
+void HttpServer::State::turn_away_or_close(AcceptedSocket accepted, const Executor& worker,
+                                           std::string_view why, Response answer) {
+  context->metrics.refused(why);
+  context->refusals.refused(why, accepted.peer_ip, std::chrono::steady_clock::now());
   if (tls || census->refusals >= kRefusalsMax) return;  // a TLS client could not read the answer
   ++census->refusals;
-  spawn(worker, turn_away(worker, std::move(accepted.socket), std::move(accepted.peer_ip)),
+  spawn(worker, turn_away(worker, std::move(accepted.socket), std::move(accepted.peer_ip), std::move(answer)),
         [c = census](const std::exception_ptr& error) mutable {
           if (error) log::debug("http", "refusal failed", {{"error", describe(error)}});
           count_out(std::move(c), &Census::refusals);

@@ -21,17 +21,23 @@
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "base/trace.hpp"
+#include "net/client_network.hpp"
 #include "net/router.hpp"
 
 namespace todoke::net {
 
-// Only connections_max, header_timeout and drain_timeout are keys. A route that needs another limit for its body or its
+// Only connections_max, connections_per_address, header_timeout and drain_timeout are keys. A route that needs another limit for its body or its
 // handler has one (router.hpp), and nobody has a reason to turn the rest.
 struct ServerLimits {
   std::size_t connections_max = 10'000;  // over it: 503 and close
+  // Open connections of a client (client_network.hpp), over it: 429 and close. Those that come through a listed
+  // proxy count by the client that it names, and WebSockets alone. 0: no limit.
+  std::size_t connections_per_address = 0;
+  NetworkPrefixes prefixes;
   std::size_t body_bytes_max = 1024 * 1024;
-  // From a request's first byte to the end of its header, and for a TLS handshake: ten times what a slow
-  // mobile line takes, and short enough that slow attackers don't fill connections_max.
+  // From a request's first byte to the end of its header, for a TLS handshake, and for the first byte of a new
+  // connection: ten times what a slow mobile line takes, and short enough that slow attackers don't fill
+  // connections_max.
   std::chrono::milliseconds header_timeout{10'000};
   std::chrono::milliseconds body_timeout{30'000};  // for the whole body
   // Between requests. Longer than the 60 s of common proxies, so that they close first and never send a

@@ -7,7 +7,8 @@
 // serves everybody).
 //
 // Bounded: message size, inflated size, frames waiting to be sent (a peer that reads too slowly is closed
-// with 1008 and nobody else notices), time without traffic, time a write may take (then the connection is cut
+// with 1008 and nobody else notices), time without traffic, time a message may take to arrive, time a write may
+// take (then the connection is cut
 // without a close frame: the socket takes nothing).
 #pragma once
 
@@ -39,9 +40,11 @@ struct WsOptions {
   std::chrono::milliseconds ping_interval{30'000};  // without traffic from the peer for that long: a ping
   std::chrono::milliseconds idle_timeout{75'000};   // without traffic for that long: closed
   std::chrono::milliseconds write_timeout{20'000};  // for one write
-  std::chrono::milliseconds close_timeout{5'000};   // for the peer's close frame
-  bool compression = true;                          // offer or accept permessage-deflate
-  std::size_t compress_bytes_min = 256;             // shorter messages go out as they are
+  // From the first byte of a message to its last; while reading is paused the time stands still.
+  std::chrono::milliseconds message_timeout{30'000};
+  std::chrono::milliseconds close_timeout{5'000};  // for the peer's close frame
+  bool compression = true;                         // offer or accept permessage-deflate
+  std::size_t compress_bytes_min = 256;            // shorter messages go out as they are
 };
 
 class WsConnection;
@@ -106,6 +109,7 @@ struct WsMetrics {
   metrics::Counter& messages_sent;            // todoke_ws_messages_sent_total
   metrics::Counter& bytes_sent;               // todoke_ws_sent_bytes_total
   metrics::Counter& slow_closed;              // todoke_ws_slow_closed_total
+  metrics::Counter& late_messages;            // todoke_ws_late_messages_total
   metrics::Family<metrics::Counter>& closed;  // todoke_ws_closed_total{code}
 };
 

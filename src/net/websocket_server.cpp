@@ -14,6 +14,8 @@ WsMetrics::WsMetrics(metrics::Registry& registry)
       slow_closed(registry.counter("todoke_ws_slow_closed_total",
                                    "Connections ended because the peer read too slowly: too much waited for "
                                    "it, or a write took too long.")),
+      late_messages(registry.counter("todoke_ws_late_messages_total",
+                                     "Connections ended because a message took too long to arrive.")),
       closed(
           registry.counters("todoke_ws_closed_total", "Connections that ended, by close code.", {"code"})) {}
 

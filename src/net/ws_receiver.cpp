@@ -21,6 +21,14 @@ constexpr std::uint64_t compressed_bytes_max(std::size_t message_bytes_max) {
   return message_bytes_max + message_bytes_max / 1024 + 64;
 }
 
+// wslay refuses lengths that are written longer than they must be.
+std::size_t header_size(const wslay_frame_iocb& frame) {
+  constexpr std::size_t kShort = 2;
+  constexpr std::size_t kMask = 4;
+  const std::size_t length = frame.payload_length < 126 ? 0 : frame.payload_length < 65'536 ? 2 : 8;
+  return kShort + length + (frame.mask != 0 ? kMask : 0);
+}
+
 bool is_control(std::uint8_t opcode) {
   return (opcode & 8) != 0;
 }
@@ -54,6 +62,7 @@ long WsReceiver::take_input(std::uint8_t* into, std::size_t size) {
   if (taken == 0) return -1;
   std::memcpy(into, input_.data(), taken);
   input_.remove_prefix(taken);
+  header_bytes_ += taken;
   return static_cast<long>(taken);
 }
 
@@ -73,10 +82,12 @@ WsEvent WsReceiver::next() {
       const WsEvent problem = begin_frame(frame);
       if (problem.kind != WsEvent::Kind::starved) return problem;
       in_frame_ = true;
+      header_bytes_ -= header_size(frame);
       frame_bytes_left_ = frame.payload_length;
     }
     const std::string_view piece(reinterpret_cast<const char*>(frame.data), frame.data_length);
     frame_bytes_left_ -= piece.size();
+    header_bytes_ -= piece.size();
     if (frame_bytes_left_ == 0) in_frame_ = false;
     const WsEvent event = is_control(frame.opcode) ? on_control(frame, piece) : on_data(frame, piece);
     if (event.kind != WsEvent::Kind::starved) return event;

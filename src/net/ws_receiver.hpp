@@ -65,6 +65,8 @@ class WsReceiver {
   // Only after next() was starved. The bytes must stay where they are until it is starved again.
   void give(std::string_view bytes) { input_ = bytes; }
   WsEvent next();
+  // After next() was starved: whether a message or a frame has begun and not ended.
+  [[nodiscard]] bool is_inside() const { return in_message_ || in_frame_ || header_bytes_ > 0; }
 
  private:
   struct FreeContext {
@@ -89,6 +91,7 @@ class WsReceiver {
 
   bool ended_ = false;
   bool in_frame_ = false;
+  std::uint64_t header_bytes_ = 0;  // taken, and of no frame whose payload has begun
   std::uint64_t frame_bytes_left_ = 0;
 
   bool in_message_ = false;  // a data frame without FIN was received

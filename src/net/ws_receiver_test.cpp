@@ -70,6 +70,28 @@ TEST(WsReceiver, NothingFollowsACloseOrAFailure) {
   EXPECT_EQ(story(std::string("\x83\x80\x01\x02\x03\x04", 6) + message, 1000).size(), 1U);
 }
 
+TEST(WsReceiver, IsInsideFromTheFirstByteOfAFrameToTheLastOfItsMessage) {
+  WsReceiver receiver(WsRole::server, WsAgreement{true}, kBytesMax * 10);
+  for (const std::size_t size : {0UL, 1UL, 125UL, 126UL, 65'535UL, 65'536UL}) {
+    std::string message;
+    append_frame(message, 0x02, std::string(size, 'm'), Masking::random);  // without FIN
+    append_frame(message, 0x80, "", Masking::random);
+    const std::string stream = control_frame(WsControl::ping, "p", Masking::random) + message;
+    const std::size_t ping_bytes = stream.size() - message.size();
+    for (std::size_t at = 0; at < stream.size(); ++at) {
+      receiver.give(std::string_view(stream).substr(at, 1));
+      while (receiver.next().kind != WsEvent::Kind::starved) {
+      }
+      ASSERT_EQ(receiver.is_inside(), at + 1 != ping_bytes && at + 1 != stream.size())
+          << size << " bytes, at " << at;
+    }
+    receiver.give(stream);
+    while (receiver.next().kind != WsEvent::Kind::starved) {
+    }
+    EXPECT_FALSE(receiver.is_inside());
+  }
+}
+
 TEST(WsReceiver, AClientRefusesMaskedFramesAndTakesPlainOnes) {
   const std::string masked = masked_frame(WsOpcode::text, "x", false);
   EXPECT_EQ(story(masked, 1000, WsRole::client), std::vector<std::string>{"5 1002 a server must not mask"});

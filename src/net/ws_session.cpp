@@ -85,6 +85,7 @@ Task<void> WsSession::read_until_end() {
       if (event.kind == WsEvent::Kind::close || event.kind == WsEvent::Kind::failed) co_return;
     }
     if (!buffered_.empty()) std::string().swap(buffered_);
+    note_starved();
     const std::span<char> buffer = read_buffer();
     const std::size_t size = co_await transport_->read_some(buffer);
     if (size == 0) {
@@ -113,6 +114,15 @@ void WsSession::note_read(bool filled) {
   ping_waits_ = false;
 }
 
+void WsSession::note_starved() {
+  if (!receiver_.is_inside()) {
+    message_deadline_.reset();
+  } else if (!message_deadline_) {
+    message_deadline_ = std::chrono::steady_clock::now() + options_.message_timeout;
+    arm();
+  }
+}
+
 bool WsSession::reading_blocked() const {
   // Half of the limit: what one read can still cause to be queued must not reach the limit itself.
   return !closing_ && !broken_ && (pauses_ > 0 || queued_bytes_ > options_.queue_bytes_max / 2);
@@ -122,6 +132,7 @@ Task<void> WsSession::wait_while_blocked() {
   while (reading_blocked()) co_await wait_for_change();
   // The peer was not silent, it was not listened to.
   received_at_ = std::chrono::steady_clock::now();
+  message_deadline_.reset();
 }
 
 void WsSession::resume_reading() {
@@ -239,7 +250,10 @@ void WsSession::changed() {
 
 SteadyTime WsSession::nearest_deadline() const {
   SteadyTime nearest = SteadyTime::max();
-  if (!closing_) nearest = std::min(next_ping_, received_at_ + options_.idle_timeout);
+  if (!closing_) {
+    nearest = std::min(next_ping_, received_at_ + options_.idle_timeout);
+    if (message_deadline_) nearest = std::min(nearest, *message_deadline_);
+  }
   if (write_deadline_) nearest = std::min(nearest, *write_deadline_);
   if (close_deadline_) nearest = std::min(nearest, *close_deadline_);
   return nearest;
@@ -260,6 +274,10 @@ void WsSession::on_time() {
   if (!closing_) {
     if (reading_blocked()) {
       received_at_ = now;
+      message_deadline_.reset();
+    } else if (message_deadline_ && now >= *message_deadline_) {
+      if (metrics_ != nullptr) metrics_->late_messages.add();
+      begin_close(close_code::policy, "message too slow");
     } else if (now >= received_at_ + options_.idle_timeout) {
       begin_close(close_code::going_away, "idle timeout");
     } else if (now >= received_at_ + options_.ping_interval && !ping_waits_) {

@@ -66,6 +66,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   Task<void> linger();
   std::span<char> read_buffer();
   void note_read(bool filled);
+  void note_starved();
   void handle_event(const WsEvent& event);
   [[nodiscard]] bool reading_blocked() const;
 
@@ -133,7 +134,8 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   std::string end_reason_;
 
   SteadyTime received_at_;
-  SteadyTime next_ping_;  // when to look whether one is due
+  SteadyTime next_ping_;                        // when to look whether one is due
+  std::optional<SteadyTime> message_deadline_;  // inside a message
   std::optional<SteadyTime> write_deadline_;
   std::optional<SteadyTime> close_deadline_;
 };

@@ -21,6 +21,7 @@ struct EventLimits {
   std::size_t event_bytes_max = 64 * 1024;  // of Event::json(): the same however the sender formats it
   std::size_t tags_max = 2'000;             // contact lists have a tag for each contact
   std::size_t tag_values_max = 100;         // strings in one tag
+  std::size_t tags_bytes_max = 64 * 1024;   // of all strings in the tags
 };
 
 struct EventRefusal {

@@ -217,6 +217,9 @@ TEST(EventParse, HoldsTheLimits) {
   limits.tag_values_max = 3;
   EXPECT_EQ(refusal(text, limits), "invalid: too many values in a tag");
   limits = {};
+  limits.tags_bytes_max = 3;
+  EXPECT_EQ(refusal(text, limits), "invalid: tags too large");
+  limits = {};
   limits.event_bytes_max = text.size() - 1;
   EXPECT_EQ(refusal(text, limits), "invalid: event too large");
   EXPECT_EQ(refusal(" " + text, limits), "invalid: event too large");

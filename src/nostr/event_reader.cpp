@@ -60,6 +60,7 @@ std::optional<Reason> EventReader::note_string(const JsonString& string) {
 std::optional<Reason> EventReader::read_tags(od::value& value, const EventLimits& limits) {
   tags_start_ = value.raw_json_token().data();
   tags_size_ = 2;
+  std::size_t text_bytes = 0;
   od::array tags;
   if (value.get_array().get(tags) != simdjson::SUCCESS) return Reason::malformed_tags;
   for (auto element : tags) {
@@ -75,6 +76,8 @@ std::optional<Reason> EventReader::read_tags(od::value& value, const EventLimits
       if (!string) return Reason::malformed_tags;
       if (const auto refused = note_string(*string)) return refused;
       if (size == limits.tag_values_max) return Reason::tag_too_long;
+      text_bytes += string->text.size();
+      if (text_bytes > limits.tags_bytes_max) return Reason::tags_too_large;
       tags_size_ += string->raw.size() + (size == 0 ? 2U : 3U);
       parts_.strings.push_back(string->text);
       ++size;

@@ -29,6 +29,7 @@ constexpr auto kReasons = std::to_array<ReasonText>({
     {event_too_large, "event_too_large", "invalid: event too large"},
     {too_many_tags, "too_many_tags", "invalid: too many tags"},
     {tag_too_long, "tag_too_long", "invalid: too many values in a tag"},
+    {tags_too_large, "tags_too_large", "invalid: tags too large"},
     {bad_id, "bad_id", "invalid: bad id"},
     {bad_signature, "bad_signature", "invalid: bad signature"},
     {auth_kind, "auth_kind", "invalid: kind 22242 is for AUTH only"},

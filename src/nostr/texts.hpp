@@ -33,6 +33,7 @@ enum class Reason : std::uint8_t {
   event_too_large,
   too_many_tags,
   tag_too_long,
+  tags_too_large,
   bad_id,
   bad_signature,
 

@@ -152,6 +152,17 @@ inline constexpr Key<std::int64_t> kTagsMax{{
     .max = 100'000,
     .live = true,
 }};
+inline constexpr Key<std::int64_t> kTagsBytesMax{{
+    .name = "relay.tags_bytes_max",
+    .type = KeyType::size,
+    .fallback = "64KiB",
+    .meaning =
+        "Bytes of all strings in an event's tags together. A limit of their own, so that room for long "
+        "texts is no room for tags, which cost rows.",
+    .min = 256,
+    .max = 1024 * 1024,
+    .live = true,
+}};
 inline constexpr Key<std::int64_t> kFiltersMax{{
     .name = "relay.filters_max",
     .type = KeyType::integer,
@@ -254,6 +265,15 @@ inline constexpr Key<std::chrono::milliseconds> kIdleTimeout{{
     .min = 200,
     .max = 3'600'000,
 }};
+inline constexpr Key<std::chrono::milliseconds> kMessageTimeout{{
+    .name = "relay.message_timeout",
+    .type = KeyType::duration,
+    .fallback = "30s",
+    .meaning = "Time from the first byte of a message to its last; a slower connection is closed.",
+    .unit = "s",
+    .min = 100,
+    .max = 3'600'000,
+}};
 inline constexpr Key<std::chrono::milliseconds> kSendTimeout{{
     .name = "relay.send_timeout",
     .type = KeyType::duration,
@@ -291,8 +311,8 @@ inline constexpr Key<std::int64_t> kEventsPerMinute{{
     .name = "limits.events_per_minute",
     .type = KeyType::integer,
     .fallback = "120",
-    .meaning = "EVENTs of a client: of an address, or of a key and an address once authenticated. A large "
-               "one counts as several.",
+    .meaning = "EVENTs of a client: of its address, and of its key besides once authenticated. A large one "
+               "counts as several.",
     .min = 1,
     .max = 100'000'000,
     .live = true,
@@ -313,6 +333,16 @@ inline constexpr Key<std::int64_t> kConnectionsPerMinute{{
     .meaning = "New WebSocket connections of an address.",
     .min = 1,
     .max = 100'000'000,
+    .live = true,
+}};
+inline constexpr Key<std::int64_t> kAddressFactor{{
+    .name = "limits.address_factor",
+    .type = KeyType::integer,
+    .fallback = "1",
+    .meaning = "How many clients' rates an address has, where users share addresses. Those who have not "
+               "authenticated share one client's rates all the same.",
+    .min = 1,
+    .max = 1'000,
     .live = true,
 }};
 inline constexpr Key<std::string> kAuthMode{{

@@ -22,4 +22,8 @@ double cost_of(std::size_t message_bytes, std::size_t rows) {
   return static_cast<double>(tokens);
 }
 
+double cost_of_question(std::size_t message_bytes, std::size_t filters) {
+  return cost_of(message_bytes) + static_cast<double>(filters / kTokenFilters);
+}
+
 }  // namespace todoke::relay

@@ -2,7 +2,7 @@
 //
 // An ordinary message costs one token: the rates say how many of those a client may send. Every full
 // kTokenBytes of its text, after inflation, costs one more, and so do every full kTokenRows of the rows that
-// an event makes.
+// an event makes and every full kTokenFilters of the filters of a question: each is looked up by itself.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@ namespace todoke::relay {
 
 inline constexpr std::size_t kTokenBytes = 16 * 1024;
 inline constexpr std::size_t kTokenRows = 100;
+inline constexpr std::size_t kTokenFilters = 5;
 
 // How many rows the store writes for the event at most, without what happens to the events that it replaces
 // or deletes: one for itself, one for each one-letter tag, another one for each `t` (a link and a row of the
@@ -20,5 +21,6 @@ inline constexpr std::size_t kTokenRows = 100;
 std::size_t rows_of(const nostr::Event& event);
 
 double cost_of(std::size_t message_bytes, std::size_t rows = 0);
+double cost_of_question(std::size_t message_bytes, std::size_t filters);
 
 }  // namespace todoke::relay

@@ -18,6 +18,13 @@ TEST(Cost, GrowsWithBytesAndRows) {
   EXPECT_EQ(cost_of(4 * kTokenBytes, 3 * kTokenRows), 8);
 }
 
+TEST(Cost, FiltersOfAQuestionCost) {
+  EXPECT_EQ(cost_of_question(100, 1), 1);
+  EXPECT_EQ(cost_of_question(100, 4), 1);
+  EXPECT_EQ(cost_of_question(100, 5), 2);
+  EXPECT_EQ(cost_of_question(kTokenBytes, 20), 6);
+}
+
 TEST(Cost, RowsAreThoseOfTagsTopicsAndTargets) {
   const auto rows = [](nostr::Kind kind, Tags tags) {
     return rows_of(*event_of(author(1), kind, std::move(tags)));

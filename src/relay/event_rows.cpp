@@ -8,7 +8,7 @@
 namespace todoke::relay {
 nostr::EventLimits no_limits() {
   constexpr auto kAny = std::numeric_limits<std::size_t>::max();
-  return {.event_bytes_max = kAny, .tags_max = kAny, .tag_values_max = kAny};
+  return {.event_bytes_max = kAny, .tags_max = kAny, .tag_values_max = kAny, .tags_bytes_max = kAny};
 }
 
 LiveEventPtr read_event(const pg::Row& row) {

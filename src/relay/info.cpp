@@ -56,6 +56,7 @@ void write_limitation(JsonWriter& json, const Config& config, SystemTime now) {
   json.member("default_limit", config.get(keys::kLimitDefault));
   json.member("max_subid_length", nostr::SubId::kCharactersMax);
   json.member("max_event_tags", config.get(keys::kTagsMax));
+  json.member("max_tags_length", config.get(keys::kTagsBytesMax));
   json.member("max_tag_values", nostr::EventLimits{}.tag_values_max);
   json.member("max_filter_values", nostr::FilterLimits{}.values_max);
   json.member("max_filter_tags", nostr::FilterLimits{}.tags_max);

@@ -6,6 +6,7 @@
 namespace todoke::relay {
 
 std::size_t LogFollower::appended(Batch batch) {
+  for (const auto& gone : batch.log.gone) ++gone_later_[gone.id];
   batches_.push_back(std::move(batch));
   if (batches_.size() <= batches_max_) return 0;
   const auto count = batches_.size();
@@ -27,6 +28,7 @@ void LogFollower::restored() {
 void LogFollower::let_go() {
   if (!batches_.empty()) own_head_ = std::max(own_head_, batches_.back().log.head);
   batches_.clear();
+  gone_later_.clear();
   let_go_ = true;
   told_ = true;
 }
@@ -35,7 +37,15 @@ std::optional<LogFollower::Batch> LogFollower::next_batch() {
   if (fetching_ || batches_.empty() || batches_.front().log.head_before > head_) return std::nullopt;
   auto batch = std::move(batches_.front());
   batches_.pop_front();
+  forget_gone(batch);
   return batch;
+}
+
+void LogFollower::forget_gone(const Batch& batch) {
+  for (const auto& gone : batch.log.gone) {
+    const auto found = gone_later_.find(gone.id);
+    if (--found->second == 0) gone_later_.erase(found);
+  }
 }
 
 void LogFollower::applied(const Batch& batch) {
@@ -79,11 +89,7 @@ nostr::Seq LogFollower::newest() const {
 }
 
 bool LogFollower::may_be_gone_later(const nostr::EventId& id) const {
-  const auto has_it = [&](const Batch& batch) {
-    const auto& gone = batch.log.gone;
-    return std::any_of(gone.begin(), gone.end(), [&](const Gone& one) { return one.id == id; });
-  };
-  return let_go_ || std::any_of(batches_.begin(), batches_.end(), has_it);
+  return let_go_ || gone_later_.contains(id);
 }
 
 std::optional<nostr::Seq> LogFollower::untold() const {

@@ -32,6 +32,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/hash_table.hpp"
 #include "relay/incoming.hpp"
 #include "relay/store.hpp"
 
@@ -89,10 +90,14 @@ class LogFollower {
 
  private:
   void let_go();
+  void forget_gone(const Batch& batch);
 
   const std::size_t batches_max_;
   nostr::Seq head_;
   std::deque<Batch> batches_;
+  // How often the batches that wait name an event as gone: a batch may hold thousands, and every event that
+  // goes out asks.
+  HashMap<nostr::EventId, std::uint32_t> gone_later_;
   bool told_ = true;       // others may have written
   bool let_go_ = false;    // rows of batches that were let go have not been fetched yet
   bool fetching_ = false;  // batches wait

@@ -70,17 +70,18 @@ void RecentCache::remove(const Gone& gone) {
       window.went.insert(gone.id);
       continue;
     }
-    const auto first = std::lower_bound(
-        window.events.begin(), window.events.end(), gone.created_at,
-        [](const LiveEventPtr& a, std::int64_t time) { return a->event->created_at() < time; });
-    for (auto at = first; at != window.events.end() && (*at)->event->created_at() == gone.created_at; ++at) {
-      if ((*at)->event->id() != gone.id) continue;
-      const auto size = (*at)->event->json().size();
-      window.bytes -= size;
-      bytes_ -= size;
-      window.events.erase(at);
-      break;
-    }
+    const auto at = std::lower_bound(window.events.begin(), window.events.end(), gone,
+                                     [](const LiveEventPtr& live, const Gone& sought) {
+                                       const auto& event = *live->event;
+                                       if (event.created_at() != sought.created_at)
+                                         return event.created_at() < sought.created_at;
+                                       return event.id() > sought.id;
+                                     });
+    if (at == window.events.end() || (*at)->event->id() != gone.id) continue;
+    const auto size = (*at)->event->json().size();
+    window.bytes -= size;
+    bytes_ -= size;
+    window.events.erase(at);
   }
 }
 

@@ -1,14 +1,18 @@
 #include "relay/relay.hpp"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/log.hpp"
 #include "base/periodic.hpp"
+#include "net/client_network.hpp"
 #include "net/config.hpp"
+#include "net/proxies.hpp"
 #include "net/rate_limit.hpp"
+#include "net/refusal_log.hpp"
 #include "nostr/replies.hpp"
 #include "relay/config.hpp"
 #include "relay/ephemeral.hpp"
@@ -52,6 +56,7 @@ nostr::MessageLimits message_limits_from(const Config& config) {
   limits.message_bytes_max = size_of(config.get(keys::kMessageBytesMax));
   limits.event.event_bytes_max = size_of(config.get(keys::kEventBytesMax));
   limits.event.tags_max = size_of(config.get(keys::kTagsMax));
+  limits.event.tags_bytes_max = size_of(config.get(keys::kTagsBytesMax));
   limits.filter.filters_max = size_of(config.get(keys::kFiltersMax));
   return limits;
 }
@@ -113,6 +118,7 @@ net::WsOptions ws_options_from(const Config& config) {
   options.queue_bytes_max = size_of(config.get(keys::kSendQueueBytesMax));
   options.ping_interval = config.get(keys::kIdleTimeout) * 2 / 5;
   options.idle_timeout = config.get(keys::kIdleTimeout);
+  options.message_timeout = config.get(keys::kMessageTimeout);
   options.write_timeout = config.get(keys::kSendTimeout);
   options.compression = config.get(keys::kCompression) == "on";
   return options;
@@ -129,8 +135,9 @@ std::string authority_of(std::string_view url) {
 }
 
 SessionSettings session_settings_from(const Config& config) {
-  return {rules_from(config), message_limits_from(config), auth_from(config),
-          authority_of(config.get(keys::kPublicUrl))};
+  return {rules_from(config),         message_limits_from(config),
+          auth_from(config),          authority_of(config.get(keys::kPublicUrl)),
+          net::prefixes_from(config), static_cast<double>(config.get(keys::kAddressFactor))};
 }
 
 // Says why and goes.
@@ -185,21 +192,15 @@ class Relay {
                     parts.clock, parts.metrics),
         connection_rate_("connection", per_minute(parts.config.get(keys::kConnectionsPerMinute)),
                          rates_on(parts.config), parts.clock, parts.metrics),
-        services_{parts.clock,
-                  settings_,
-                  search_on(parts),
-                  parts.pressure,
-                  topics_,
-                  hub_.known(),
-                  duplicates_,
-                  metrics_,
-                  writer_,
-                  hub_,
-                  ephemeral_,
-                  event_rate_,
-                  req_rate_,
-                  close_rate_,
-                  [this](const std::shared_ptr<Session>& session) { remember(session); }} {
+        refusals_("relay", parts.metrics),
+        services_{parts.clock,      settings_,
+                  search_on(parts), parts.pressure,
+                  topics_,          hub_.known(),
+                  duplicates_,      metrics_,
+                  writer_,          hub_,
+                  ephemeral_,       event_rate_,
+                  req_rate_,        close_rate_,
+                  refusals_,        [this](const std::shared_ptr<Session>& session) { remember(session); }} {
     topics_.on_change([this] { hub_.topics_changed(); });
   }
 
@@ -218,7 +219,9 @@ class Relay {
   }
 
   std::shared_ptr<net::WsHandler> accept(const net::Request& request) {
-    if (!connection_rate_.take(request.client_ip).allowed) return std::make_shared<TurnedAway>();
+    if (net::is_forwarded(request.headers) && request.client_ip == request.peer_ip)
+      refusals_.forwarded(request.peer_ip);
+    if (!pays_for_connection(request.client_ip)) return std::make_shared<TurnedAway>();
     // Nothing could be stored yet.
     if (!writer_.has_started()) return nullptr;
     return std::make_shared<Session>(services_, request.client_ip, request.headers.get("Host"));
@@ -244,6 +247,17 @@ class Relay {
   }
 
  private:
+  bool pays_for_connection(const std::string& ip) {
+    const auto settings = settings_.load();
+    const auto network = net::network_of(ip, settings->prefixes);
+    const auto neighbourhood = net::neighbourhood_of(ip);
+    const std::array<net::RateLimiter::Charge, 1> charges{
+        net::RateLimiter::Charge{network, neighbourhood, settings->address_factor}};
+    if (connection_rate_.take(charges).allowed) return true;
+    refusals_.refused("connection", ip, clock_.steady());
+    return false;
+  }
+
   void remember(const std::shared_ptr<Session>& session) {
     const std::lock_guard lock(mutex_);
     sessions_.push_back(session);
@@ -272,6 +286,7 @@ class Relay {
   net::RateLimiter req_rate_;
   net::RateLimiter close_rate_;  // its own: a client that closes what it has opened may open at the full rate
   net::RateLimiter connection_rate_;
+  net::RefusalLog refusals_;
   SessionServices services_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Session>> sessions_;

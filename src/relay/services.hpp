@@ -9,7 +9,9 @@
 
 #include "base/clock.hpp"
 #include "base/shared_value.hpp"
+#include "net/client_network.hpp"
 #include "net/rate_limit.hpp"
+#include "net/refusal_log.hpp"
 #include "nostr/rules.hpp"
 #include "nostr/wire.hpp"
 #include "outbox/pressure.hpp"
@@ -39,7 +41,9 @@ struct SessionSettings {
   nostr::RuleSettings rules;
   nostr::MessageLimits limits;
   AuthSettings auth;
-  std::string public_host;  // for new connections
+  std::string public_host;        // for new connections
+  net::NetworkPrefixes prefixes;  // likewise
+  double address_factor = 1;      // limits.address_factor
 };
 
 struct SessionServices {
@@ -57,6 +61,7 @@ struct SessionServices {
   net::RateLimiter& event_rate;
   net::RateLimiter& req_rate;
   net::RateLimiter& close_rate;
+  net::RefusalLog& refusals;
   std::function<void(const std::shared_ptr<Session>&)> on_open;  // on the session's executor
 };
 

@@ -1,6 +1,8 @@
 #include "relay/session.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -68,6 +70,8 @@ Reason reason_of(Outcome outcome) {
 Session::Session(SessionServices& services, std::string address, std::string_view host)
     : services_(services),
       address_(std::move(address)),
+      network_(net::network_of(address_, services.settings.load()->prefixes)),
+      neighbourhood_(net::neighbourhood_of(address_)),
       target_{{host_or(services.settings.load()->public_host, host)}},
       challenge_(nostr::make_challenge()),
       opened_at_(services.clock.now()) {}
@@ -100,8 +104,10 @@ void Session::on_message(net::WsOpcode opcode, std::string_view payload) {
 
 void Session::refuse_message(nostr::MessageRefusal refusal, std::size_t bytes) {
   const bool is_event = refusal.verb == nostr::Verb::event && refusal.answer == Answer::ok;
-  auto& rate = refusal.verb == nostr::Verb::close ? services_.close_rate : services_.req_rate;
-  const bool paid = is_event ? pays_for_event(bytes, 0) : pays(rate, cost_of(bytes));
+  const bool is_close = refusal.verb == nostr::Verb::close;
+  auto& rate = is_close ? services_.close_rate : services_.req_rate;
+  const bool paid =
+      is_event ? pays_for_event(bytes, 0) : pays(rate, is_close ? "close" : "req", cost_of(bytes));
   if (!paid) refusal.reason = Reason::rate_limited;
   if (is_event) {
     services_.metrics.received_ws.add();
@@ -143,17 +149,23 @@ void Session::refuse(const nostr::EventId& id, Reason reason) {
   answer(id, false, text_of(reason));
 }
 
-std::string Session::rate_key() const {
-  return authenticated_.empty() ? address_ : authenticated_.front().hex() + address_;
-}
-
-bool Session::pays(net::RateLimiter& rate, double cost) const {
-  return rate.take(rate_key(), cost).allowed;
+// The address pays always, so that keys, of which anybody can make as many as he likes, open no new allowance;
+// the key that was proven first pays besides, wherever it is. Where an operator grants an address more than one
+// client's rates (limits.address_factor), those who have proven no key share one client's among them.
+bool Session::pays(net::RateLimiter& rate, std::string_view what, double cost) const {
+  using Charge = net::RateLimiter::Charge;
+  const auto factor = services_.settings.load()->address_factor;
+  const auto who = authenticated_.empty() ? "anonymous " + network_ : authenticated_.front().hex();
+  const std::array<Charge, 2> charges{Charge{network_, neighbourhood_, factor}, Charge{who, neighbourhood_}};
+  const bool only_address = authenticated_.empty() && factor == 1;
+  if (rate.take(std::span(charges).first(only_address ? 1 : 2), cost).allowed) return true;
+  services_.refusals.refused(what, address_, services_.clock.steady());
+  return false;
 }
 
 bool Session::pays_for_event(std::size_t bytes, std::size_t rows) const {
   const double factor = services_.pressure.level() >= kPressureTightens ? kTightenedFactor : 1;
-  return pays(services_.event_rate, cost_of(bytes, rows) * factor);
+  return pays(services_.event_rate, "event", cost_of(bytes, rows) * factor);
 }
 
 bool Session::must_authenticate() const {
@@ -232,7 +244,9 @@ void Session::settle(const nostr::EventId& id, Outcome outcome) {
   }
 }
 
-std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters) const {
+std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters,
+                                          std::size_t bytes) const {
+  if (!pays(services_.req_rate, "req", cost_of_question(bytes, filters.size()))) return Reason::rate_limited;
   if (must_authenticate()) return Reason::auth_required;
   if (asks_for_search(filters)) {
     if (!services_.search) return Reason::search_unsupported;
@@ -254,8 +268,7 @@ std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filt
 void Session::handle(nostr::ReqMessage message, std::size_t bytes) {
   bad_messages_ = 0;
   const auto& sub = message.sub.text();
-  auto refusal = pays(services_.req_rate, cost_of(bytes)) ? refusal_of(message.filters)
-                                                          : std::optional(Reason::rate_limited);
+  auto refusal = refusal_of(message.filters, bytes);
   if (refusal) return end_subscription(sub, *refusal);
   output_->drop_page(sub);
   services_.hub.open(self(), std::move(message));
@@ -264,8 +277,7 @@ void Session::handle(nostr::ReqMessage message, std::size_t bytes) {
 void Session::handle(nostr::CountMessage message, std::size_t bytes) {
   bad_messages_ = 0;
   const auto& sub = message.sub.text();
-  auto refusal = pays(services_.req_rate, cost_of(bytes)) ? refusal_of(message.filters)
-                                                          : std::optional(Reason::rate_limited);
+  auto refusal = refusal_of(message.filters, bytes);
   if (!refusal && asks_for_search(message.filters)) refusal = Reason::search_not_here;
   if (!refusal) return services_.hub.count(self(), std::move(message));
   end_subscription(sub, *refusal);
@@ -275,7 +287,7 @@ void Session::handle(nostr::CountMessage message, std::size_t bytes) {
 void Session::handle(const nostr::CloseMessage& message, std::size_t bytes) {
   services_.hub.close(self(), message.sub.text());
   output_->drop_page(message.sub.text());
-  if (pays(services_.close_rate, cost_of(bytes))) {
+  if (pays(services_.close_rate, "close", cost_of(bytes))) {
     bad_messages_ = 0;
     return;
   }
@@ -286,7 +298,7 @@ void Session::handle(const nostr::CloseMessage& message, std::size_t bytes) {
 void Session::handle(const nostr::AuthMessage& message, std::size_t bytes) {
   bad_messages_ = 0;
   const auto& event = message.event;
-  if (!pays(services_.req_rate, cost_of(bytes))) {
+  if (!pays(services_.req_rate, "req", cost_of(bytes))) {
     return answer(event.id(), false, text_of(Reason::rate_limited));
   }
   const auto broken = nostr::broken_auth(event, challenge_, target_, seconds_of(services_.clock.now()));

@@ -56,15 +56,17 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void end_subscription(const std::string& sub, nostr::Reason reason);
   void end(std::string_view why);
 
-  [[nodiscard]] std::optional<nostr::Reason> refusal_of(const std::vector<nostr::Filter>& filters) const;
+  [[nodiscard]] std::optional<nostr::Reason> refusal_of(const std::vector<nostr::Filter>& filters,
+                                                        std::size_t bytes) const;
   [[nodiscard]] bool must_authenticate() const;
-  [[nodiscard]] std::string rate_key() const;
-  [[nodiscard]] bool pays(net::RateLimiter& rate, double cost) const;
+  [[nodiscard]] bool pays(net::RateLimiter& rate, std::string_view what, double cost) const;
   [[nodiscard]] bool pays_for_event(std::size_t bytes, std::size_t rows) const;
   [[nodiscard]] SubscriberPtr self() { return shared_from_this(); }
 
   SessionServices& services_;
   const std::string address_;
+  const std::string network_;        // of the address: who it is for every limit
+  const std::string neighbourhood_;  // likewise where there are too many
   nostr::AuthTarget target_;
   const std::string challenge_;
   const SystemTime opened_at_;

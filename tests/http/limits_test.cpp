@@ -56,6 +56,40 @@ TEST_F(HttpLimits, IdleConnectionIsClosedWithoutAWord) {
   EXPECT_TRUE(used.ended());
 }
 
+TEST_F(HttpLimits, ConnectionThatSaysNothingKeepsItsPlaceForTheTimeOfAHeaderOnly) {
+  rig.config.limits.header_timeout = 50ms;
+  rig.start();
+  RawClient silent(rig.port());
+  EXPECT_TRUE(silent.ended());
+  EXPECT_EQ(rig.metric("todoke_http_connections_refused_total{listener=\"public\",reason=\"silent\"}"), 1);
+  RawClient used(rig.port());
+  EXPECT_EQ(used.ask(get("/hello")).status, 200);
+  EXPECT_EQ(used.ask(get("/hello")).status, 200);
+}
+
+TEST_F(HttpLimits, ConnectionsOfAnAddressAreCounted) {
+  rig.config.limits.connections_per_address = 2;
+  rig.start();
+  {
+    RawClient first(rig.port());
+    RawClient second(rig.port());
+    EXPECT_EQ(first.ask(get("/hello")).status, 200);
+    EXPECT_EQ(second.ask(get("/hello")).status, 200);
+    RawClient third(rig.port());
+    const auto refused = third.ask(get("/hello"));
+    EXPECT_EQ(refused.status, 429);
+    EXPECT_EQ(refused.header("Retry-After"), "10");
+    EXPECT_TRUE(third.ended());
+    EXPECT_EQ(rig.metric("todoke_http_connections_refused_total{listener=\"public\",reason=\"connections_per_"
+                         "address\"}"),
+              1);
+    EXPECT_EQ(first.ask(get("/hello")).status, 200);
+  }
+  EXPECT_TRUE(rig.await_metric("todoke_http_connections{listener=\"public\"}", 0));
+  RawClient fourth(rig.port());
+  EXPECT_EQ(fourth.ask(get("/hello")).status, 200);
+}
+
 TEST_F(HttpLimits, HandlerOverItsDeadlineIsAnsweredForAndItsAnswerDropped) {
   rig.start();
   RawClient client(rig.port());

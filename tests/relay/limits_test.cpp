@@ -37,11 +37,128 @@ TEST_F(LimitsTest, EventsAreCountedByAddress) {
   EXPECT_EQ(client.publish(event).text, kSlowDown);
   NostrClient other(rig.url());
   EXPECT_EQ(other.publish(event).text, kSlowDown);
-  // Who has said who they are is counted alone.
+  // A key opens no new allowance.
   EXPECT_TRUE(other.authenticate(alice).accepted);
-  store_at(other, event);
-  EXPECT_EQ(client.stored(kGlobal).ids.size(), 4U);
-  EXPECT_EQ(rig.metric(R"(todoke_ingest_rejected_total{reason="rate_limited"})"), 2);
+  EXPECT_EQ(other.publish(event).text, kSlowDown);
+  EXPECT_EQ(client.stored(kGlobal).ids.size(), 3U);
+  EXPECT_EQ(rig.metric(R"(todoke_ingest_rejected_total{reason="rate_limited"})"), 3);
+}
+
+// A client behind a proxy that the relay believes.
+net::WsClientOptions from(const std::string& ip) {
+  net::WsClientOptions options;
+  options.headers.add("X-Forwarded-For", ip);
+  return options;
+}
+
+const std::pair<std::string, std::string> kBehindProxy{"server.trusted_proxies", "127.0.0.1"};
+
+TEST_F(LimitsTest, Ipv6ClientIsItsNetwork) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "2"}, kBehindProxy});
+  for (int i = 0; i < 2; ++i) {
+    NostrClient client(rig.url(), from("2001:db8:0:1::" + std::to_string(i)));
+    store_at(client, global_note(alice, std::to_string(i)));
+  }
+  NostrClient same(rig.url(), from("2001:db8:0:1:ffff::9"));
+  EXPECT_EQ(same.publish(global_note(alice, "one too many")).text, kSlowDown);
+  NostrClient other(rig.url(), from("2001:db8:0:2::1"));
+  store_at(other, global_note(alice, "another customer"));
+}
+
+TEST_F(LimitsTest, KeyIsCountedWhereverItIs) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "2"}, kBehindProxy});
+  for (int i = 0; i < 2; ++i) {
+    NostrClient client(rig.url(), from("192.0.2." + std::to_string(i)));
+    EXPECT_TRUE(client.authenticate(alice).accepted);
+    store_at(client, global_note(alice, std::to_string(i)));
+  }
+  NostrClient third(rig.url(), from("192.0.2.3"));
+  EXPECT_TRUE(third.authenticate(alice).accepted);
+  EXPECT_EQ(third.publish(global_note(alice, "one too many")).text, kSlowDown);
+  NostrClient fourth(rig.url(), from("192.0.2.3"));
+  store_at(fourth, global_note(bob, "the address has paid nothing for what was refused"));
+}
+
+TEST_F(LimitsTest, SharedAddressHasRoomForTheKeysThatWereProvenThere) {
+  const RelayRig rig(
+      Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "2"}, {"limits.address_factor", "3"}});
+  NostrClient anonymous(rig.url());
+  for (int i = 0; i < 2; ++i) store_at(anonymous, global_note(alice, std::to_string(i)));
+  EXPECT_EQ(anonymous.publish(global_note(alice, "2")).text, kSlowDown);
+  int stored = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto key = SecretKey::generate();
+    NostrClient client(rig.url());
+    EXPECT_TRUE(client.authenticate(key).accepted);
+    stored += client.publish(global_note(key, "1")).accepted ? 1 : 0;
+    stored += client.publish(global_note(key, "2")).accepted ? 1 : 0;
+  }
+  EXPECT_EQ(stored, 4) << "three times the rate for all, fresh keys or not";
+}
+
+TEST_F(LimitsTest, QuestionWithManyFiltersCostsMore) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.reqs_per_minute", "6"}});
+  NostrClient client(rig.url());
+  std::string filters = kGlobal;
+  for (int i = 1; i < 20; ++i) filters += "," + global_and(fmt::format(R"("limit":{})", i));
+  EXPECT_EQ(client.request("a", filters).closed, "");
+  EXPECT_EQ(client.request("b", kGlobal).closed, "");
+  EXPECT_EQ(client.request("c", kGlobal).closed, kSlowDown);
+}
+
+TEST_F(LimitsTest, ConnectionsOfAnAddressAreCountedWhileTheyAreOpen) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.connections_per_address", "2"}});
+  NostrClient one(rig.url());
+  {
+    const NostrClient two(rig.url());
+    try {
+      const NostrClient three(rig.url());
+      FAIL() << "a third connection was let in";
+    } catch (const net::WsRefused& refused) {
+      EXPECT_EQ(refused.status(), 429);
+    }
+  }
+  EXPECT_TRUE(rig.await_metric("todoke_ws_connections", 1));
+  EXPECT_EQ(
+      rig.metric(
+          R"(todoke_http_connections_refused_total{listener="public",reason="connections_per_address"})"),
+      1);
+  EXPECT_TRUE(await([&] {
+    try {
+      const NostrClient again(rig.url());
+      return true;
+    } catch (const net::WsRefused&) {
+      return false;
+    }
+  }));
+  EXPECT_EQ(one.stored(kGlobal).closed, "");
+}
+
+TEST_F(LimitsTest, ConnectionsBehindAProxyAreThoseOfTheClientsThatItNames) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.connections_per_address", "1"}, kBehindProxy});
+  const NostrClient one(rig.url(), from("192.0.2.1"));
+  EXPECT_THROW(NostrClient(rig.url(), from("192.0.2.1")), net::WsRefused);
+  const NostrClient other(rig.url(), from("192.0.2.2"));
+}
+
+TEST_F(LimitsTest, ProxyThatIsNotListedIsSuspected) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.events_per_minute", "1"}});
+  NostrClient one(rig.url(), from("192.0.2.1"));
+  NostrClient two(rig.url(), from("192.0.2.2"));
+  store_at(one, global_note(alice, ""));
+  EXPECT_EQ(rig.metric("todoke_proxy_suspected_total"), 0);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(two.publish(global_note(bob, "")).text, kSlowDown);
+  EXPECT_EQ(rig.metric("todoke_proxy_suspected_total"), 1);
+}
+
+TEST_F(LimitsTest, TagsHaveALimitOfTheirOwn) {
+  const RelayRig rig(Flags{{"relay.tags_bytes_max", "1KiB"}});
+  NostrClient client(rig.url());
+  store_at(client, global_note(alice, std::string(4'000, 'x')));
+  Tags tags;
+  for (int i = 0; i < 4; ++i) tags.push_back({"alt", std::string(250, 'x')});
+  store_at(client, global_note(alice, "", {tags.begin(), tags.end() - 1}));
+  EXPECT_EQ(client.publish(global_note(alice, "", tags)).text, "invalid: tags too large");
 }
 
 TEST_F(LimitsTest, RequestsAndCountsAreCountedTogether) {

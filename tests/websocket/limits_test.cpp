@@ -1,5 +1,6 @@
 // Limits, slow peers, sharing, time.
 #include <atomic>
+#include <poll.h>
 
 #include <gtest/gtest.h>
 
@@ -177,6 +178,40 @@ TEST(WebSocketSlowPeer, ThatReadsAgainInTimeGetsTheCloseFrame) {
   } while (frame && frame->opcode == kText);
   ASSERT_TRUE(frame);
   EXPECT_EQ(code_of(*frame), 1008);
+}
+
+// Writes the bytes one by one until the server has something to say.
+std::uint16_t code_after_dripping(std::uint16_t port, const std::string& bytes) {
+  RawClient client(port);
+  for (const char byte : bytes) {
+    pollfd answer{client.fd(), POLLIN, 0};
+    if (::poll(&answer, 1, 1) > 0) break;
+    client.write(std::string(1, byte));
+  }
+  const auto frame = client.read();
+  return frame ? code_of(*frame) : std::uint16_t{0};
+}
+
+TEST(WebSocketSlowPeer, MessageThatDripsInIsEndedAfterItsTime) {
+  WsOptions options;
+  options.message_timeout = std::chrono::milliseconds(100);
+  WsTestServer server(options);
+  EXPECT_EQ(code_after_dripping(server.port(), encode(text(std::string(100'000, 'd')))), 1008);
+  std::string fragments = encode(RawFrame{false, 0, kText, ""});
+  for (int i = 0; i < 10'000; ++i) fragments += encode(RawFrame{false, 0, kContinuation, ""});
+  EXPECT_EQ(code_after_dripping(server.port(), fragments), 1008);
+  EXPECT_EQ(server.metrics().late_messages.value(), 2U);
+}
+
+TEST(WebSocketSlowPeer, HeaderOfAFrameThatNeverEndsIsAMessageToo) {
+  WsOptions options;
+  options.message_timeout = std::chrono::milliseconds(100);
+  WsTestServer server(options);
+  RawClient client(server.port());
+  client.write(encode(text("first")) + encode(text("second")).substr(0, 3));
+  EXPECT_EQ(client.read(), text("first"));
+  EXPECT_EQ(code_of(client.read().value()), 1008);
+  EXPECT_EQ(server.metrics().late_messages.value(), 1U);
 }
 
 TEST(WebSocketBackPressure, WhoDoesNotReadIsNotReadFrom) {
