@@ -83,7 +83,8 @@ TEST_F(VanishTest, EverythingUpToTheRequestIsErasedWhateverItsState) {
   EXPECT_EQ(log_of(deleted), Rows({"upsert|kukuri:global|", "delete|kukuri:global|nip09"}));
   EXPECT_EQ(rig.sql("SELECT event_id FROM cn_relay.events WHERE pubkey = '" + hex_of(alice) + "'"),
             Rows{hex_of(request)});
-  EXPECT_EQ(rig.metric("todoke_vanish_requests_waiting"), 0);
+  EXPECT_TRUE(await([&] { return rig.metric("todoke_vanish_requests_waiting") == 0; }));
+  EXPECT_EQ(rig.metric("todoke_vanish_erased_total"), static_cast<double>(all.size()));
 }
 
 TEST_F(VanishTest, NothingFromBeforeTheRequestIsTakenAgainAndWhatIsNewerIs) {
