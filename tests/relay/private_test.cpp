@@ -58,7 +58,7 @@ TEST_F(PrivateTest, LiveEventsReachTheirPartiesOnlyEphemeralOnesToo) {
   NostrClient sender(rig.url());
   for (const nostr::Kind kind : nostr::kPrivateKinds) {
     const auto event = wrap_for(bob, kind);
-    const auto open = global_note(alice, "open");
+    const auto open = global_note(alice, fmt::format("open {}", kind));
     store_at(sender, event);
     store_at(sender, open);
     EXPECT_EQ(recipient.live("s"), event.json());
