@@ -65,8 +65,7 @@ struct EraseKeys {
   std::vector<std::vector<nostr::TagKey>> tags;  // one list for each event, most of them empty
 };
 
-// Deletes them and all that hangs on them from the tables, with `delete` rows (reason dsar) for those that were in
-// effect. Those that are gone already are passed over.
+// Deletes them and all that hangs on them from the tables, with `delete` rows (reason dsar). Those that are gone already are passed over.
 Task<Appended> erase_events(pg::Connection& connection, const EraseKeys& keys, nostr::Seq seen,
                             Deadline deadline);
 

@@ -164,19 +164,19 @@ ON CONFLICT (pubkey) DO UPDATE SET request_id = excluded.request_id, until = exc
   requested_at = excluded.requested_at, pass = NULL, done_at = NULL
   WHERE q.until < excluded.until;
 
--- Deletes these events and says so in the log where they were in effect. Returns those that were there.
+-- Deletes these events and says so in the log, also of those that were not in effect any more: whoever keeps them hears that
+-- they are to be erased, and `todoke audit` that they are not lost. Returns those that were there.
 -- name: erase_events
 WITH hit AS MATERIALIZED (
   SELECT e.* FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS k (event_id, ingested_at, lifetime, ord)
     CROSS JOIN LATERAL (
-      SELECT k.ord, e.event_id, e.ingested_at, e.lifetime, e.kind, e.created_at, e.effective_key, e.topics,
-        e.deleted_at IS NULL AND e.superseded_at IS NULL AND e.expired_at IS NULL AS was_effective
+      SELECT k.ord, e.event_id, e.ingested_at, e.lifetime, e.kind, e.created_at, e.effective_key, e.topics
       FROM cn_relay.events e
       WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char" LIMIT 1) e
 ), r AS MATERIALIZED (
   SELECT nextval('cn_relay.events_outbox_seq') AS seq, x.* FROM (
     SELECT hit.*, t.topic_id, t.n FROM hit CROSS JOIN LATERAL unnest(hit.topics) WITH ORDINALITY AS t (topic_id, n)
-    WHERE hit.was_effective ORDER BY hit.ord, t.n) x
+    ORDER BY hit.ord, t.n) x
 ), logged AS (
   INSERT INTO cn_relay.events_outbox (seq, op, event_id, topic_id, kind, created_at, ingested_at, effective_key,
                                       reason)

@@ -76,11 +76,19 @@ TEST_F(VanishTest, EverythingUpToTheRequestIsErasedWhateverItsState) {
   EXPECT_THAT(traces_of(alice, all), IsEmpty());
   EXPECT_THAT(client.stored(kGlobal).ids, ElementsAre(hex_of(of_bob)));
   EXPECT_EQ(client.count("c", kGlobal), R"(["COUNT","c",{"count":1}])");
-  // What was in effect gets a row that says so, what was not has had one.
+  // Each gets a row that says so, also after one that had ended its effect before.
   EXPECT_EQ(log_of(plain), Rows({"upsert|kukuri:global|", "delete|kukuri:global|dsar"}));
   EXPECT_EQ(log_of(newer), Rows({"upsert|kukuri:global|", "delete|kukuri:global|dsar"}));
-  EXPECT_EQ(log_of(older), Rows({"upsert|kukuri:global|", "delete|kukuri:global|replaced"}));
-  EXPECT_EQ(log_of(deleted), Rows({"upsert|kukuri:global|", "delete|kukuri:global|nip09"}));
+  EXPECT_EQ(log_of(older),
+            Rows({"upsert|kukuri:global|", "delete|kukuri:global|replaced", "delete|kukuri:global|dsar"}));
+  EXPECT_EQ(log_of(deleted),
+            Rows({"upsert|kukuri:global|", "delete|kukuri:global|nip09", "delete|kukuri:global|dsar"}));
+  // As `todoke audit` asks: no event of the log is missing without a word.
+  EXPECT_EQ(
+      rig.value("SELECT count(*) FROM cn_relay.events_outbox o WHERE o.op = 'upsert' AND NOT EXISTS (SELECT "
+                "FROM cn_relay.events e WHERE e.event_id = o.event_id) AND NOT EXISTS (SELECT FROM "
+                "cn_relay.events_outbox d WHERE d.event_id = o.event_id AND d.reason = 'dsar')"),
+      "0");
   EXPECT_EQ(rig.sql("SELECT event_id FROM cn_relay.events WHERE pubkey = '" + hex_of(alice) + "'"),
             Rows{hex_of(request)});
   EXPECT_TRUE(await([&] { return rig.metric("todoke_vanish_requests_waiting") == 0; }));
