@@ -262,6 +262,36 @@ CREATE UNIQUE INDEX deletion_tombstones_event ON cn_relay.deletion_tombstones (t
 CREATE UNIQUE INDEX deletion_tombstones_address ON cn_relay.deletion_tombstones (target_a)
   WHERE target_a IS NOT NULL;
 
+CREATE TABLE cn_relay.vanish_requests (
+  pubkey text COLLATE "C" PRIMARY KEY,
+  request_id text COLLATE "C" NOT NULL,
+  until bigint NOT NULL,
+  requested_at timestamptz NOT NULL DEFAULT now(),
+  pass bigint,
+  moved boolean NOT NULL DEFAULT false,
+  done_at timestamptz
+);
+COMMENT ON TABLE cn_relay.vanish_requests IS
+  'Who has asked to be forgotten (NIP-62), for ever: no event of theirs from before is taken any more. done_at: those that were here are erased.';
+COMMENT ON COLUMN cn_relay.vanish_requests.until IS
+  'created_at of the newest request: their events up to then, and gift wraps for them up to then, are gone or going.';
+COMMENT ON COLUMN cn_relay.vanish_requests.pass IS 'The pass over the events that looks for theirs now.';
+COMMENT ON COLUMN cn_relay.vanish_requests.moved IS
+  'A row of theirs was written anew during the pass, perhaps to where the pass has been: another one has to look.';
+CREATE INDEX vanish_requests_open ON cn_relay.vanish_requests (requested_at) WHERE done_at IS NULL;
+CREATE INDEX vanish_requests_pass ON cn_relay.vanish_requests (pass) WHERE pass IS NOT NULL;
+
+CREATE TABLE cn_relay.vanish_pass (
+  only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+  number bigint NOT NULL DEFAULT 0,
+  under_way boolean NOT NULL DEFAULT false,
+  next_block bigint NOT NULL DEFAULT 0,
+  events_end bigint NOT NULL DEFAULT 0,
+  versions_end bigint NOT NULL DEFAULT 0
+);
+COMMENT ON TABLE cn_relay.vanish_pass IS
+  'How far the pass has come that erases the events of those who vanish: it reads all partitions of events block by block, up to events_end, then those of current_versions, up to versions_end.';
+
 CREATE TABLE cn_relay.current_versions (
   class "char" NOT NULL,
   effective_key text COLLATE "C" NOT NULL,
@@ -581,6 +611,30 @@ CREATE FUNCTION cn_relay.tag_value_key(value text) RETURNS text LANGUAGE sql IMM
               ELSE 'sha256:' || encode(sha256(convert_to(value, 'UTF8')), 'hex') END
 $$;
 
+-- The keys in the `p` tags of an event, from its tags as JSON text: as the relay writes it, without white space. Also where the
+-- tags hold U+0000 and SQL can't read them.
+CREATE FUNCTION cn_relay.recipients_in(tags text) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+  SELECT ARRAY(SELECT m[1] FROM regexp_matches(tags, '\["p","([0-9a-f]{64})"', 'g') m)
+$$;
+
+-- Deletes the links and tags of one event, whose row says what they are.
+CREATE FUNCTION cn_relay.unlink(the_id text, the_ingested_at timestamptz, the_lifetime "char", the_time bigint, tags json,
+                                topics text[], raw bytea) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM cn_relay.event_topics l
+    WHERE l.topic_id = ANY (topics) AND l.created_at = the_time AND l.event_id = the_id
+      AND l.ingested_at = the_ingested_at AND l.lifetime = the_lifetime;
+  -- SQL can't read tags that hold U+0000; the rows of such an event go when it is purged.
+  IF raw IS NULL THEN
+    DELETE FROM cn_relay.event_tags g
+      USING (SELECT DISTINCT (t ->> 0)::"char" AS name, cn_relay.tag_value_key(t ->> 1) AS value
+             FROM json_array_elements(tags) t
+             WHERE (t ->> 0) ~ '^[a-zA-Z]$' AND (t ->> 1) IS NOT NULL) k
+      WHERE g.name = k.name AND g.value = k.value AND g.created_at = the_time AND g.event_id = the_id
+        AND g.ingested_at = the_ingested_at AND g.lifetime = the_lifetime;
+  END IF;
+END $$;
+
 -- Ends the effect of one event, `state` being deleted, superseded or expired: marks its row and deletes its
 -- links and tags. The row itself stays readable by event_id.
 CREATE FUNCTION cn_relay.retire(the_id text, the_ingested_at timestamptz, the_lifetime "char", state text)
@@ -593,21 +647,28 @@ BEGIN
         superseded_at = CASE WHEN state = 'superseded' THEN now() ELSE superseded_at END,
         expired_at = CASE WHEN state = 'expired' THEN now() ELSE expired_at END
     WHERE event_id = the_id AND ingested_at = the_ingested_at AND lifetime = the_lifetime
-    RETURNING created_at, tags, topics, raw INTO e;
+    RETURNING pubkey, kind, created_at, tags, topics, raw INTO e;
   IF NOT FOUND THEN
     RETURN;
   END IF;
-  DELETE FROM cn_relay.event_topics
-    WHERE topic_id = ANY (e.topics) AND created_at = e.created_at AND event_id = the_id
-      AND ingested_at = the_ingested_at AND lifetime = the_lifetime;
-  -- SQL can't read tags that hold U+0000; the rows of such an event go when it is purged.
-  IF e.raw IS NULL THEN
-    DELETE FROM cn_relay.event_tags g
-      USING (SELECT DISTINCT (t ->> 0)::"char" AS name, cn_relay.tag_value_key(t ->> 1) AS value
-             FROM json_array_elements(e.tags) t
-             WHERE (t ->> 0) ~ '^[a-zA-Z]$' AND (t ->> 1) IS NOT NULL) k
-      WHERE g.name = k.name AND g.value = k.value AND g.created_at = e.created_at AND g.event_id = the_id
-        AND g.ingested_at = the_ingested_at AND g.lifetime = the_lifetime;
+  PERFORM cn_relay.unlink(the_id, the_ingested_at, the_lifetime, e.created_at, e.tags, e.topics, e.raw);
+  -- The row may stand in another place now, where the pass that looks for it has been.
+  UPDATE cn_relay.vanish_requests q SET moved = true
+    WHERE q.pass IS NOT NULL AND q.pubkey = ANY (
+      CASE WHEN e.kind = 1059 THEN array_append(cn_relay.recipients_in(e.tags::text), e.pubkey) ELSE ARRAY[e.pubkey] END);
+END $$;
+
+-- Deletes one event with its links and tags; those of an event whose tags SQL can't read are the caller's matter.
+CREATE FUNCTION cn_relay.erase(the_id text, the_ingested_at timestamptz, the_lifetime "char") RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  e record;
+BEGIN
+  DELETE FROM cn_relay.events
+    WHERE event_id = the_id AND ingested_at = the_ingested_at AND lifetime = the_lifetime
+    RETURNING created_at, tags, topics, raw INTO e;
+  IF FOUND THEN
+    PERFORM cn_relay.unlink(the_id, the_ingested_at, the_lifetime, e.created_at, e.tags, e.topics, e.raw);
   END IF;
 END $$;
 
@@ -776,6 +837,7 @@ CREATE TRIGGER replays AFTER UPDATE OF last_seq ON cn_relay.consumer_offsets FOR
 
 INSERT INTO cn_relay.node_subscriptions (topic_id, enabled, pinned) VALUES ('kukuri:global', true, true);
 INSERT INTO cn_relay.log_floor DEFAULT VALUES;
+INSERT INTO cn_relay.vanish_pass DEFAULT VALUES;
 SELECT cn_relay.ensure_partitions(now() + interval '1 month');
 
 -- ---------------------------------------------------------------------------------------------- grants
@@ -794,5 +856,6 @@ REVOKE EXECUTE ON FUNCTION cn_relay.add_partition(text, text, text, text, text),
   cn_relay.drop_log_partition(bigint), cn_relay.ensure_open_indexes(),
   cn_relay.log_place(), cn_relay.note_log_place(bigint), cn_relay.move_log(bigint), cn_relay.check_log(bigint, boolean),
   cn_relay.lock_log(bigint), cn_relay.lock_log_trigger(), cn_relay.retire(text, timestamptz, "char", text),
+  cn_relay.unlink(text, timestamptz, "char", bigint, json, text[], bytea), cn_relay.erase(text, timestamptz, "char"),
   cn_relay.backlogs(), cn_relay.offset_moved(), cn_relay.offset_passes(), cn_relay.offset_held(),
   cn_relay.put_consumer_role(text, text), cn_relay.drop_consumer_role(text, boolean) FROM PUBLIC;

@@ -37,14 +37,6 @@ std::string_view host_of_url(std::string_view url) {
   return host_of(rest.substr(0, rest.find_first_of("/?#")));
 }
 
-bool names(std::string_view url, const AuthTarget& relay) {
-  const auto host = host_of_url(url);
-  return !host.empty() && std::any_of(relay.hosts.begin(), relay.hosts.end(), [&](std::string_view own) {
-    const bool is_url = own.find(kSchemeEnd) != std::string_view::npos;
-    return same_ignoring_case(is_url ? host_of_url(own) : host_of(own), host);
-  });
-}
-
 template <class Condition>
 bool has_tag(const Event& event, std::string_view name, const Condition& condition) {
   const auto tags = event.tags();
@@ -53,6 +45,14 @@ bool has_tag(const Event& event, std::string_view name, const Condition& conditi
 }
 
 }  // namespace
+
+bool names_relay(std::string_view url, const AuthTarget& relay) {
+  const auto host = host_of_url(url);
+  return !host.empty() && std::any_of(relay.hosts.begin(), relay.hosts.end(), [&](std::string_view own) {
+    const bool is_url = own.find(kSchemeEnd) != std::string_view::npos;
+    return same_ignoring_case(is_url ? host_of_url(own) : host_of(own), host);
+  });
+}
 
 std::optional<Reason> broken_auth(const Event& event, std::string_view challenge, const AuthTarget& relay,
                                   std::chrono::sys_seconds now) {
@@ -66,7 +66,7 @@ std::optional<Reason> broken_auth(const Event& event, std::string_view challenge
       !has_tag(event, "challenge", [&](std::string_view value) { return value == challenge; })) {
     return Reason::wrong_challenge;
   }
-  if (!has_tag(event, "relay", [&](std::string_view value) { return names(value, relay); })) {
+  if (!has_tag(event, "relay", [&](std::string_view value) { return names_relay(value, relay); })) {
     return Reason::wrong_relay;
   }
   return std::nullopt;

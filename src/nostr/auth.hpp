@@ -20,6 +20,9 @@ struct AuthTarget {
   std::vector<std::string> hosts;  // `host`, `host:port` or a URL; an empty one names nothing
 };
 
+// Whether a URL (ws, wss, http or https) has one of these hosts.
+bool names_relay(std::string_view url, const AuthTarget& relay);
+
 // What is wrong with an answer to `challenge`, or nothing. Id and signature are not looked at. An empty
 // challenge is answered by nothing.
 //

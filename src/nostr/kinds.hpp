@@ -1,6 +1,7 @@
 // What a kind means for storage (NIP-01): which events replace which.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,7 +15,11 @@ class Event;
 
 using Kind = std::uint16_t;  // 0..65535: no other kind can be expressed
 
+inline constexpr Kind kDirectMessage = 4;
 inline constexpr Kind kDeletion = 5;
+inline constexpr Kind kVanish = 62;  // NIP-62
+inline constexpr Kind kGiftWrap = 1059;
+inline constexpr Kind kEphemeralGiftWrap = 21059;
 inline constexpr Kind kAuth = 22242;
 inline constexpr Kind kTrustProviders = 10040;
 inline constexpr Kind kAssertionFirst = 30382;
@@ -37,6 +42,14 @@ constexpr KindClass class_of(Kind kind) {
 // Key envelopes, invitations and join requests travel between peers only.
 constexpr bool is_p2p_only(Kind kind) {
   return kind >= 39020 && kind <= 39022;
+}
+
+// Direct messages and gift wraps: nobody's business but the author's and that of the recipients, who are named
+// in `p` tags. Who that is: recipients.hpp.
+inline constexpr std::array<Kind, 3> kPrivateKinds = {kDirectMessage, kGiftWrap, kEphemeralGiftWrap};
+
+constexpr bool is_private(Kind kind) {
+  return kind == kDirectMessage || kind == kGiftWrap || kind == kEphemeralGiftWrap;
 }
 
 // Names what versions of a replaceable or addressable event have in common: `<kind>:<pubkey>:<d>`, with an

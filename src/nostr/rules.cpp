@@ -6,6 +6,7 @@
 #include "nostr/expiry.hpp"
 #include "nostr/kind_rules.hpp"
 #include "nostr/topics.hpp"
+#include "nostr/vanish.hpp"
 
 namespace todoke::nostr {
 namespace {
@@ -49,6 +50,8 @@ std::optional<Reason> broken_rule(const Event& event, const RuleSettings& settin
   const bool topics = settings.policy == TopicPolicy::topics;
   if (event.kind() == kAuth) return Reason::auth_kind;
   if (is_p2p_only(event.kind())) return Reason::p2p_only;
+  const bool vanishes = event.kind() == kVanish;
+  if (vanishes && !is_to_vanish_from(event, settings.public_host)) return Reason::vanish_elsewhere;
   if (!in_time(event.created_at(), settings, now)) return Reason::created_at_out_of_range;
 
   const auto expiry = expiry_of(event);
@@ -56,7 +59,8 @@ std::optional<Reason> broken_rule(const Event& event, const RuleSettings& settin
   if (*expiry && **expiry <= now.time_since_epoch().count()) return Reason::expired;
 
   if (topics) {
-    if (!has_topic(event, settings.reserved_topics)) return Reason::missing_topic;
+    // A person vanishes from all topics, also where no client knows of topics.
+    if (!vanishes && !has_topic(event, settings.reserved_topics)) return Reason::missing_topic;
     if (class_of(event.kind()) == KindClass::addressable && !event.first_value("d")) return Reason::missing_d;
   }
 

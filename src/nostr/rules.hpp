@@ -26,6 +26,7 @@ struct RuleSettings {
   std::chrono::seconds future_max{900};  // clocks are a few minutes wrong, not more
   std::optional<std::chrono::seconds> past_max;
   unsigned difficulty_bits_min = 0;  // NIP-13
+  std::string public_host;           // of this relay, for requests to vanish; empty: not known
 };
 
 // Where an event came from, as far as the form rules care.

@@ -42,6 +42,20 @@ TEST(Rules, TopicsPolicyAsksForATopic) {
   EXPECT_EQ(broken(test::event_with(1, {{"t", "hashtag"}}), settings), "");
 }
 
+TEST(Rules, ARequestToVanishNeedsNoTopicButMustBeMeantForThisRelay) {
+  auto settings = open_policy();
+  for (const auto policy : {TopicPolicy::topics, TopicPolicy::open}) {
+    settings.policy = policy;
+    settings.public_host = "relay.example.org";
+    const auto ask = [&](Tags tags) { return broken(test::event_with(kVanish, std::move(tags)), settings); };
+    EXPECT_EQ(ask({{"relay", "ALL_RELAYS"}}), "");
+    EXPECT_EQ(ask({{"relay", "wss://relay.example.org/"}}), "");
+    EXPECT_EQ(ask({{"relay", "wss://relay.example.com/"}}),
+              "restricted: request to vanish from other relays");
+    EXPECT_EQ(ask({}), "restricted: request to vanish from other relays");
+  }
+}
+
 TEST(Rules, TopicsPolicyAsksAddressableEventsForD) {
   EXPECT_EQ(broken_tags(30000, {}), "invalid: missing d");
   EXPECT_EQ(broken_tags(30000, {{"d"}}), "") << "an empty d is one";

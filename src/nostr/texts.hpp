@@ -13,6 +13,7 @@ enum class Reason : std::uint8_t {
   already_stored,  // the only one that goes with OK true
   newer_version_stored,
   deleted_by_author,
+  vanished,
   topic_not_enabled,
   capacity,
   rate_limited,
@@ -40,6 +41,7 @@ enum class Reason : std::uint8_t {
   // The form of an event: what every kind must obey.
   auth_kind,
   p2p_only,
+  vanish_elsewhere,
   created_at_out_of_range,
   bad_expiration,
   expired,

@@ -5,6 +5,7 @@
 
 #include "nostr/event_id.hpp"
 #include "nostr/expiry.hpp"
+#include "nostr/recipients.hpp"
 #include "nostr/signature.hpp"
 #include "nostr/tag_keys.hpp"
 #include "nostr/topics.hpp"
@@ -25,8 +26,11 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
     if (topics.is_enabled(topic.text())) incoming.topics.push_back(topic.text());
   }
   if (incoming.topics.empty()) {
-    if (rules.policy == nostr::TopicPolicy::topics) return tl::unexpected(Reason::topic_not_enabled);
+    const bool vanishes = event->kind() == nostr::kVanish;
+    if (rules.policy == nostr::TopicPolicy::topics && !vanishes)
+      return tl::unexpected(Reason::topic_not_enabled);
     incoming.topics.emplace_back(nostr::kGlobalTopic);
+    incoming.linked = !vanishes;
   }
   if (!nostr::has_right_id(*event)) return tl::unexpected(Reason::bad_id);
   if (known.contains(event->id())) return tl::unexpected(Reason::already_stored);
@@ -38,6 +42,7 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
   incoming.expires_at = nostr::expiry_of(*event).value();
   incoming.non_public = nostr::scope_of(*event).value() == nostr::Scope::non_public;
   incoming.kept = kind_class != KindClass::regular || event->kind() == nostr::kDeletion ||
+                  event->kind() == nostr::kVanish ||
                   std::any_of(incoming.topics.begin(), incoming.topics.end(),
                               [&](const auto& topic) { return topics.is_kept_longer(topic); });
   if (const auto address = nostr::address_of(*event)) incoming.effective_key = nostr::effective_key(*address);
@@ -50,6 +55,7 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
     incoming.target_keys.erase(std::unique(incoming.target_keys.begin(), incoming.target_keys.end()),
                                incoming.target_keys.end());
   }
+  if (event->kind() == nostr::kGiftWrap) incoming.recipients = nostr::recipients_of(*event);
   incoming.rows = rows_of(*event);
   incoming.event = std::move(event);
   return admitted;

@@ -20,11 +20,30 @@ class Touched {
     if (!incoming.effective_key.empty()) fresh &= keys_.insert(incoming.effective_key).second;
     for (const auto& id : incoming.targets.events) fresh &= ids_.insert(id).second;
     for (const auto& key : incoming.target_keys) fresh &= keys_.insert(key).second;
+    fresh &= touch_people(incoming);
     return touch_author(incoming) && fresh;
   }
 
  private:
   enum : std::uint8_t { kVersions = 1, kDeletions = 2 };
+
+  // A request to vanish refuses everything of its author, and gift wraps for them.
+  bool touch_people(const Incoming& incoming) {
+    const auto& author = incoming.event->pubkey();
+    if (incoming.event->kind() == nostr::kVanish) {
+      const bool fresh = !people_.contains(author);
+      people_.insert(author);
+      return vanished_.insert(author).second && fresh;
+    }
+    bool fresh = true;
+    const auto touch_one = [&](const nostr::Pubkey& person) {
+      people_.insert(person);
+      fresh &= !vanished_.contains(person);
+    };
+    touch_one(author);
+    for (const auto& recipient : incoming.recipients) touch_one(recipient);
+    return fresh;
+  }
 
   // A deletion by id does not tell the key of its target: it may be the version that another event of its
   // author replaces.
@@ -40,6 +59,8 @@ class Touched {
   HashSet<nostr::EventId> ids_;
   HashSet<std::string> keys_;
   HashMap<nostr::Pubkey, std::uint8_t> authors_;
+  HashSet<nostr::Pubkey> people_;    // authors of all events, recipients of gift wraps
+  HashSet<nostr::Pubkey> vanished_;  // authors of requests to vanish
 };
 
 }  // namespace

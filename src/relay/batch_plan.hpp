@@ -1,7 +1,7 @@
 // Which waiting events may share a batch. The parts of one SQL statement can't see each other, so a batch
 // must hold no two events of which one could change what becomes of the other: the same id, two versions of a
 // key, a deletion request and its target, two requests for one target, a request by id and a version of
-// anything of the same author.
+// anything of the same author, a request to vanish and anything of its author or wrapped for them.
 //
 // Pure. Events that conflict with an earlier one, taken or left, stay in the queue in their order; so taking
 // batches until the queue is empty has the effect of taking the events one by one.

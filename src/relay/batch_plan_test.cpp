@@ -33,7 +33,7 @@ std::size_t rows_of_batch(const std::vector<Incoming>& batch) {
 std::vector<Incoming> random_pool(Dice& dice) {
   const std::vector<nostr::SecretKey> keys{author(1), author(2)};
   const auto time = [&] { return kNow + static_cast<std::int64_t>(dice.below(4)); };
-  const std::vector<nostr::Kind> kinds{1, 0, 10002, 30023, 30023};
+  const std::vector<nostr::Kind> kinds{1, 0, 10002, 30023, 30023, nostr::kGiftWrap, nostr::kGiftWrap};
   std::vector<Incoming> pool;
   const auto add = [&](nostr::Kind kind, Tags tags) {
     pool.push_back(
@@ -41,8 +41,13 @@ std::vector<Incoming> random_pool(Dice& dice) {
   };
   for (int i = 0; i < 30; ++i) {
     const auto kind = dice.pick(kinds);
-    add(kind, kind == 30023 ? Tags{{"d", dice.percent(50) ? "x" : "y"}} : Tags{});
+    Tags tags;
+    if (kind == 30023) tags.push_back({"d", dice.percent(50) ? "x" : "y"});
+    // Of other kinds the recipient has no say.
+    if (dice.percent(60)) tags.push_back({"p", dice.pick(keys).pubkey().hex()});
+    add(kind, tags);
   }
+  if (dice.percent(50)) add(nostr::kVanish, {{"relay", "ALL_RELAYS"}});
   for (int i = 0; i < 15; ++i) {
     Tags tags;
     for (auto left = dice.below(3) + 1; left > 0; --left) {
@@ -103,7 +108,8 @@ TEST(BatchPlan, BatchesHaveTheEffectOfTheEventsOneByOneInTheirOrder) {
     ASSERT_TRUE(batched.state() == one_by_one.state());
     for (const auto outcome : expected) ++seen[outcome];
   }
-  for (const auto outcome : {Outcome::stored, Outcome::duplicate, Outcome::newer_version, Outcome::deleted}) {
+  for (const auto outcome :
+       {Outcome::stored, Outcome::duplicate, Outcome::newer_version, Outcome::deleted, Outcome::vanished}) {
     EXPECT_GT(seen[outcome], 0) << static_cast<int>(outcome);
   }
   EXPECT_GT(largest, 5U) << "batches must be worth their name";
@@ -157,6 +163,21 @@ TEST(BatchPlan, ADeletionByIdAndAVersionOfTheSameAuthorDoNotGoTogether) {
   EXPECT_EQ(ids_of(take_batch(queue, {64, kManyRows})), ids_of(std::vector{version}));
   std::deque<Incoming> reverse{version, deletion};
   EXPECT_EQ(ids_of(take_batch(reverse, {64, kManyRows})), ids_of(std::vector{version}));
+}
+
+TEST(BatchPlan, ARequestToVanishGoesWithoutEventsOfItsAuthorAndGiftWrapsForThem) {
+  const auto vanish = incoming_of(event_of(author(1), nostr::kVanish, {}));
+  const auto of_author = incoming_of(event_of(author(1), 1, {}));
+  const auto wrap = incoming_of(event_of(author(2), nostr::kGiftWrap, {{"p", author(1).pubkey().hex()}}));
+  const auto mention = incoming_of(event_of(author(3), 1, {{"p", author(1).pubkey().hex()}}));
+  const auto again = incoming_of(event_of(author(1), nostr::kVanish, {}, "again"));
+  for (const auto& other : {of_author, wrap, again}) {
+    std::deque<Incoming> queue{vanish, other, mention};
+    EXPECT_EQ(ids_of(take_batch(queue, {64, kManyRows})), ids_of(std::vector{vanish, mention}));
+    EXPECT_EQ(ids_of(queue), ids_of(std::vector{other}));
+    std::deque<Incoming> reverse{other, vanish, mention};
+    EXPECT_EQ(ids_of(take_batch(reverse, {64, kManyRows})), ids_of(std::vector{other, mention}));
+  }
 }
 
 TEST(BatchPlan, LooksPastConflictsButNotForEver) {

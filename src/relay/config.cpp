@@ -117,6 +117,7 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kConnectionsPerMinute.spec,
       &keys::kAddressFactor.spec,
       &keys::kAuthMode.spec,
+      &keys::kChallenge.spec,
       &keys::kEnforceAt.spec,
       &keys::kGrace.spec,
       &keys::kAuthTimeout.spec,

@@ -354,6 +354,17 @@ inline constexpr Key<std::string> kAuthMode{{
     .choices = "off|required",
     .live = true,
 }};
+inline constexpr Key<std::string> kChallenge{{
+    .name = "auth.challenge",
+    .type = KeyType::choice,
+    .fallback = "connect",
+    .meaning =
+        "When a new connection gets its AUTH challenge. connect: at once. needed: before the first answer "
+        "that asks for authentication; for clients that give up when a relay greets them. Where "
+        "auth.mode = required is in force it comes at once in any case.",
+    .choices = "connect|needed",
+    .live = true,
+}};
 inline constexpr Key<std::int64_t> kEnforceAt{{
     .name = "auth.enforce_at",
     .type = KeyType::integer,

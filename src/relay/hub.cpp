@@ -65,9 +65,10 @@ void Hub::close(SubscriberPtr subscriber, std::string sub) {
   });
 }
 
-void Hub::authenticated(SubscriberPtr subscriber) {
-  asio::post(executor_,
-             [this, subscriber = std::move(subscriber)] { subscriptions_.authenticated(subscriber); });
+void Hub::authenticated(SubscriberPtr subscriber, const nostr::Pubkey& key) {
+  asio::post(executor_, [this, subscriber = std::move(subscriber), key] {
+    subscriptions_.authenticated(subscriber, key);
+  });
 }
 
 void Hub::page_done(SubscriberPtr subscriber) {

@@ -34,7 +34,8 @@ class Hub final : public PeriodicService, public CommitListener {
   void open(SubscriberPtr subscriber, nostr::ReqMessage request);
   void count(SubscriberPtr subscriber, nostr::CountMessage request);
   void close(SubscriberPtr subscriber, std::string sub);
-  void authenticated(SubscriberPtr subscriber);
+  // The connection has proven a key; once for each.
+  void authenticated(SubscriberPtr subscriber, const nostr::Pubkey& key);
   void page_done(SubscriberPtr subscriber);
   void leave(SubscriberPtr subscriber);
   // From anywhere. Delivers an event that is not stored.

@@ -27,7 +27,8 @@ enum class Outcome : std::uint8_t {
   stored,
   duplicate,      // it was there already
   newer_version,  // a newer version of its key is there
-  deleted,        // its author has deleted it
+  deleted,        // its author has deleted it; a gift wrap: a recipient
+  vanished,       // its author has asked to be forgotten; a gift wrap: a recipient
   failed,         // the database did not take it
 };
 
@@ -42,7 +43,9 @@ struct Incoming {
   std::string effective_key;             // empty for events that replace nothing
   nostr::DeletionTargets targets;        // of a deletion request
   std::vector<std::string> target_keys;  // the effective keys of targets.addresses
-  std::size_t rows = 0;                  // rows_of(*event) (cost.hpp)
+  bool linked = true;  // false: its topic is for the log only, no query for a topic finds it
+  std::vector<nostr::Pubkey> recipients;  // of a gift wrap: they may delete it
+  std::size_t rows = 0;                   // rows_of(*event) (cost.hpp)
   SteadyTime queued_at{};
   // Called once, on the writer's executor, after the commit.
   std::function<void(Outcome)> on_outcome;

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "nostr/kinds.hpp"
 #include "relay/read_plan.hpp"
 
 namespace todoke::relay {
@@ -24,8 +25,12 @@ std::string array_text(const std::vector<std::string>& values) {
   return text + '}';
 }
 
+std::vector<std::int32_t> private_kinds() {
+  return {nostr::kPrivateKinds.begin(), nostr::kPrivateKinds.end()};
+}
+
 std::optional<pg::Params> link_count(const std::vector<nostr::Filter>& filters, nostr::TopicPolicy policy,
-                                     bool sees_non_public) {
+                                     const Viewer& viewer) {
   std::set<std::string> all_topics;
   std::vector<std::int64_t> since;
   std::vector<std::int64_t> until;
@@ -57,8 +62,10 @@ std::optional<pg::Params> link_count(const std::vector<nostr::Filter>& filters, 
   // Without a filter that can match anything the bounds are of nothing.
   const auto oldest = since.empty() ? 0 : *std::min_element(since.begin(), since.end());
   const auto newest = until.empty() ? 0 : *std::max_element(until.begin(), until.end());
-  pg::Params params(oldest, newest, sees_non_public,
-                    std::vector<std::string>(all_topics.begin(), all_topics.end()));
+  std::vector<std::string> keys;
+  for (const auto& key : viewer.keys) keys.push_back(key.hex());
+  pg::Params params(oldest, newest, viewer.is_authenticated(),
+                    std::vector<std::string>(all_topics.begin(), all_topics.end()), keys, private_kinds());
   params.add(since).add(until).add(topics).add(kinds).add(authors);
   return params;
 }

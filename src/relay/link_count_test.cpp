@@ -17,24 +17,24 @@ TEST(LinkCount, TopicsTimesKindsAndAuthorsAreDecidedByLinks) {
   auto other = by_topic();
   other.since = 5;
   other.kinds = nostr::SortedSet<nostr::Kind>({1, 7});
-  EXPECT_TRUE(link_count({by_topic(), other}, TopicPolicy::topics, false).has_value());
+  EXPECT_TRUE(link_count({by_topic(), other}, TopicPolicy::topics, Viewer{}).has_value());
 }
 
 TEST(LinkCount, OneFilterThatNeedsEventsIsEnough) {
   auto tagged = by_topic();
   tagged.tags.push_back({'e', nostr::SortedSet<std::string>({"x"})});
-  EXPECT_FALSE(link_count({by_topic(), tagged}, TopicPolicy::topics, false).has_value());
+  EXPECT_FALSE(link_count({by_topic(), tagged}, TopicPolicy::topics, Viewer{}).has_value());
   auto after = by_topic();
   after.seq_after = nostr::Seq{3};
-  EXPECT_FALSE(link_count({by_topic(), after}, TopicPolicy::topics, false).has_value());
-  EXPECT_FALSE(link_count({by_topic()}, TopicPolicy::open, false).has_value());
+  EXPECT_FALSE(link_count({by_topic(), after}, TopicPolicy::topics, Viewer{}).has_value());
+  EXPECT_FALSE(link_count({by_topic()}, TopicPolicy::open, Viewer{}).has_value());
 }
 
 TEST(LinkCount, AFilterThatMatchesNothingIsLeftOut) {
   auto nothing = by_topic();
   nothing.since = 5;
   nothing.until = 4;
-  EXPECT_TRUE(link_count({nothing}, TopicPolicy::topics, false).has_value());
+  EXPECT_TRUE(link_count({nothing}, TopicPolicy::topics, Viewer{}).has_value());
 }
 
 TEST(LinkCount, ValuesInTheTextOfAnArrayAreQuoted) {

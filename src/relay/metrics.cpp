@@ -58,6 +58,10 @@ RelayMetrics::RelayMetrics(metrics::Registry& r)
       ephemeral_dropped(
           r.counter("todoke_ephemeral_dropped_total",
                     "Ephemeral events that did not go to the other relays: too many were waiting.")),
+      vanish_waiting(r.gauge("todoke_vanish_requests_waiting",
+                             "Requests to vanish whose events are not all erased yet.")),
+      vanish_erased(
+          r.counter("todoke_vanish_erased_total", "Events that were erased by requests to vanish.")),
       log_head(r.gauge("todoke_log_head_seq", "The last row of the log that this relay has seen.")) {}
 
 }  // namespace todoke::relay

@@ -36,6 +36,8 @@ struct RelayMetrics {
   metrics::Family<metrics::Counter>& req_refused;   // todoke_req_refused_total{reason}
   metrics::Counter& expired;                        // todoke_expired_total
   metrics::Counter& ephemeral_dropped;              // todoke_ephemeral_dropped_total
+  metrics::Gauge& vanish_waiting;                   // todoke_vanish_requests_waiting
+  metrics::Counter& vanish_erased;                  // todoke_vanish_erased_total
   metrics::Gauge& log_head;                         // todoke_log_head_seq
 };
 

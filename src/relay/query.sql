@@ -135,26 +135,35 @@ SELECT e.* FROM (
 WHERE e.so_far - e.bytes < $2
 ORDER BY e.place;
 
--- What a COUNT asks for whose filter needs nothing but links. $3 whether the asker may see what is not public.
+-- What a COUNT asks for whose filter needs nothing but links. $3 whether the asker may see what is not public; $5 the keys
+-- that the asker has proven, $6 the kinds of which everybody counts only those that they sent or that are for them.
 -- name: count_by_topic
 SELECT count(DISTINCT l.event_id) FROM cn_relay.event_topics l
 WHERE l.topic_id = ANY ($4) AND l.created_at BETWEEN $1 AND $2 AND (NOT l.non_public OR $3)
-  AND (l.expires_at IS NULL OR l.expires_at > now()) AND ($5::int[] IS NULL OR l.kind = ANY ($5))
-  AND ($6::text[] IS NULL OR l.pubkey = ANY ($6));
+  AND (l.expires_at IS NULL OR l.expires_at > now()) AND ($7::int[] IS NULL OR l.kind = ANY ($7))
+  AND ($8::text[] IS NULL OR l.pubkey = ANY ($8))
+  AND (l.kind <> ALL ($6::int[]) OR l.pubkey = ANY ($5::text[]) OR EXISTS (
+    SELECT FROM cn_relay.event_tags g
+    WHERE g.name = 'p' AND g.value = ANY ($5::text[]) AND g.created_at = l.created_at AND g.event_id = l.event_id
+      AND g.ingested_at = l.ingested_at AND g.lifetime = l.lifetime));
 
--- The same for several filters; an event counts once. $5 to $9 have a filter in each row, lists as the text of an array,
+-- The same for several filters; an event counts once. $7 to $11 have a filter in each row, lists as the text of an array,
 -- NULL for any; $1, $2 and $4 are the bounds and the topics of all of them. MATERIALIZED: the texts are read once and
 -- not for each link.
 -- name: count_by_links
 WITH f AS MATERIALIZED (
   SELECT f.since, f.until, f.topics::text[], f.kinds::int[], f.authors::text[]
-  FROM unnest($5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[]) AS f (since, until, topics, kinds, authors))
+  FROM unnest($7::bigint[], $8::bigint[], $9::text[], $10::text[], $11::text[]) AS f (since, until, topics, kinds, authors))
 SELECT count(*) FROM (
   SELECT l.event_id FROM cn_relay.event_topics l
   WHERE l.topic_id = ANY ($4) AND l.created_at BETWEEN $1 AND $2 AND (NOT l.non_public OR $3)
     AND (l.expires_at IS NULL OR l.expires_at > now())
     AND EXISTS (SELECT FROM f WHERE l.created_at BETWEEN f.since AND f.until AND l.topic_id = ANY (f.topics)
       AND (f.kinds IS NULL OR l.kind = ANY (f.kinds)) AND (f.authors IS NULL OR l.pubkey = ANY (f.authors)))
+    AND (l.kind <> ALL ($6::int[]) OR l.pubkey = ANY ($5::text[]) OR EXISTS (
+      SELECT FROM cn_relay.event_tags g
+      WHERE g.name = 'p' AND g.value = ANY ($5::text[]) AND g.created_at = l.created_at AND g.event_id = l.event_id
+        AND g.ingested_at = l.ingested_at AND g.lifetime = l.lifetime))
   GROUP BY l.event_id) l;
 
 -- Rows that somebody wrote to the log after $1, up to $2, with the events that are in effect.

@@ -33,11 +33,16 @@ std::optional<Kinds> kinds_of(const Filter& filter) {
   return Kinds(filter.kinds->values().begin(), filter.kinds->values().end());
 }
 
-template <class Set>
-Hexes hexes_of(const Set& set) {
+template <class T>
+Hexes hexes_of(const std::vector<T>& list) {
   Hexes hexes;
-  for (const auto& value : set.values()) hexes.push_back(value.hex());
+  for (const auto& value : list) hexes.push_back(value.hex());
   return hexes;
+}
+
+template <class T>
+Hexes hexes_of(const nostr::SortedSet<T>& set) {
+  return hexes_of(set.values());
 }
 
 std::optional<Hexes> authors_of(const Filter& filter) {
@@ -292,10 +297,6 @@ Task<std::uint64_t> count_together(std::deque<Walk>& walks) {
 
 }  // namespace
 
-bool is_visible(const LiveEvent& live, const Viewer& viewer, std::chrono::sys_seconds now) {
-  return (!live.non_public || viewer.authenticated) && !is_over(live, now);
-}
-
 std::size_t Reader::limit_of(const Filter& filter) const {
   const auto limits = this->limits();
   return std::min<std::size_t>(filter.limit.value_or(static_cast<std::uint32_t>(limits.limit_default)),
@@ -368,14 +369,15 @@ Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer vie
     if (plan.ways.empty()) co_return 0;
     if (plan.links_decide && !first.seq_after) {
       pg::Params params(first.since.value_or(std::numeric_limits<std::int64_t>::min()),
-                        first.until.value_or(std::numeric_limits<std::int64_t>::max()), viewer.authenticated,
-                        plan.ways.front().values);
+                        first.until.value_or(std::numeric_limits<std::int64_t>::max()),
+                        viewer.is_authenticated(), plan.ways.front().values, hexes_of(viewer.keys),
+                        private_kinds());
       params.add(kinds_of(first)).add(authors_of(first));
       const auto rows = co_await lease->query(sql::kCountByTopic, std::move(params), deadline);
       co_return static_cast<std::uint64_t>(rows.one().get<std::int64_t>(0));
     }
   }
-  if (auto params = link_count(filters, policy_, viewer.authenticated)) {
+  if (auto params = link_count(filters, policy_, viewer)) {
     const auto rows = co_await lease->query(sql::kCountByLinks, std::move(*params), deadline);
     co_return static_cast<std::uint64_t>(rows.one().get<std::int64_t>(0));
   }
@@ -398,7 +400,7 @@ Task<ReadResult> Reader::recent(const std::string& topic, std::size_t events_max
   result.head = co_await head_of(*lease, deadline);
   ReadPlan plan;
   plan.ways.push_back({Path::topic, 't', {topic}});
-  const Viewer everything{true};
+  const Viewer everything{.sees_all = true};
   const Scope scope{*lease,      everything, std::chrono::sys_seconds::min(),
                     result.head, deadline,   [] { return true; }};
   StoredPage page(StoredPage::Order::newest_first, bytes_max);

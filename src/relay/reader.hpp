@@ -23,6 +23,7 @@
 #include "pg/pool.hpp"
 #include "relay/incoming.hpp"
 #include "relay/stored_page.hpp"
+#include "relay/visibility.hpp"
 
 namespace todoke::relay {
 
@@ -32,19 +33,12 @@ struct ReadLimits {
   std::size_t bytes_max = 2 * 1024 * 1024;
 };
 
-struct Viewer {
-  bool authenticated = false;
-};
-
 struct ReadResult {
   std::vector<LiveEventPtr> events;  // in the order to be sent, each once
   bool more = false;                 // a limit has cut it
   nostr::Seq head;
   nostr::Seq cursor;  // where to go on: the head, or the last event of a result by seq that was cut
 };
-
-// What a viewer may see of an event, stored or live.
-bool is_visible(const LiveEvent& live, const Viewer& viewer, std::chrono::sys_seconds now);
 
 // Asked while a result is being read. False: nobody waits for it any more, and it may end anyhow.
 using StillWanted = std::function<bool()>;

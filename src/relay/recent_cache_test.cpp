@@ -90,7 +90,9 @@ class World {
     }
     if (linked.empty()) return;
     const auto time = kNow + static_cast<std::int64_t>(dice_.below(8));
-    auto event = event_of(keys_[dice_.below(keys_.size())], dice_.percent(50) ? 1 : 7, tags,
+    static constexpr nostr::Kind kKinds[] = {1, 1, 7, nostr::kGiftWrap};
+    if (dice_.percent(50)) tags.push_back({"p", dice_.pick(keys_).pubkey().hex()});
+    auto event = event_of(dice_.pick(keys_), kKinds[dice_.below(std::size(kKinds))], tags,
                           std::to_string(log_.size()) + std::string(dice_.below(200), '.'), time);
     LiveEvent live{std::move(event), Seq{static_cast<std::int64_t>(log_.size()) + 1}, {}, false, linked};
     if (dice_.percent(15)) live.expires_at = kNow + 5 + static_cast<std::int64_t>(dice_.below(10));
@@ -148,12 +150,20 @@ class World {
     return filter;
   }
 
+  // A gift wrap for others.
+  static bool is_hidden(const nostr::Event& event, const Viewer& viewer) {
+    if (event.kind() != nostr::kGiftWrap) return false;
+    return std::none_of(viewer.keys.begin(), viewer.keys.end(), [&](const auto& key) {
+      return key == event.pubkey() || key.hex() == event.first_value("p");
+    });
+  }
+
   // The naive answer from these events.
   static Answer answer_from(std::vector<LiveEventPtr> events, const Filter& filter, std::size_t limit,
-                            bool authenticated, std::int64_t now) {
+                            const Viewer& viewer, std::int64_t now) {
     std::erase_if(events, [&](const auto& live) {
-      return !nostr::matches(filter, *live->event) || (live->non_public && !authenticated) ||
-             (live->expires_at && *live->expires_at <= now);
+      return !nostr::matches(filter, *live->event) || (live->non_public && viewer.keys.empty()) ||
+             (live->expires_at && *live->expires_at <= now) || is_hidden(*live->event, viewer);
     });
     std::sort(events.begin(), events.end(), is_newer);
     const bool more = events.size() > limit;
@@ -164,10 +174,13 @@ class World {
   void find() {
     const auto filter = random_filter();
     const auto limit = dice_.below(8);
-    const bool authenticated = dice_.percent(50);
+    Viewer viewer;
+    for (const auto& key : keys_) {
+      if (dice_.percent(40)) viewer.keys.push_back(key.pubkey());
+    }
     const auto now = kNow + static_cast<std::int64_t>(dice_.below(20));
     const Seq head{static_cast<std::int64_t>(followed_)};
-    const auto answer = find_in(cache_, filter, limit, Viewer{authenticated}, at(now), head);
+    const auto answer = find_in(cache_, filter, limit, viewer, at(now), head);
     if (!answer) {
       ++unanswered_;
       return;
@@ -175,7 +188,7 @@ class World {
     ++answered_;
     // A window may know already that an event is gone, where the relay has not come so far in the log.
     const auto known = in_effect(followed_, followed_);
-    const auto all = answer_from(known, filter, limit, authenticated, now);
+    const auto all = answer_from(known, filter, limit, viewer, now);
     const auto still = in_effect(followed_, std::max(followed_, read_at_));
     auto seen = known;
     std::erase_if(seen, [&](const auto& live) {
@@ -183,7 +196,7 @@ class World {
       return may_be_missing &&
              std::find(answer->events.begin(), answer->events.end(), live) == answer->events.end();
     });
-    const auto expected = answer_from(seen, filter, limit, authenticated, now);
+    const auto expected = answer_from(seen, filter, limit, viewer, now);
     ASSERT_EQ(answer->events, expected.events);
     ASSERT_TRUE(answer->more == expected.more || answer->more == all.more);
   }

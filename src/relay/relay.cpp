@@ -16,6 +16,7 @@
 #include "nostr/replies.hpp"
 #include "relay/config.hpp"
 #include "relay/ephemeral.hpp"
+#include "relay/eraser.hpp"
 #include "relay/hub.hpp"
 #include "relay/info.hpp"
 #include "relay/session.hpp"
@@ -63,6 +64,7 @@ nostr::MessageLimits message_limits_from(const Config& config) {
 
 AuthSettings auth_from(const Config& config) {
   AuthSettings auth;
+  auth.challenge_at_connect = config.get(keys::kChallenge) == "connect";
   auth.required = config.get(keys::kAuthMode) == "required";
   auth.enforce_at = std::chrono::sys_seconds(std::chrono::seconds(config.get(keys::kEnforceAt)));
   auth.in_force_at = auth.enforce_at;
@@ -135,9 +137,11 @@ std::string authority_of(std::string_view url) {
 }
 
 SessionSettings session_settings_from(const Config& config) {
-  return {rules_from(config),         message_limits_from(config),
-          auth_from(config),          authority_of(config.get(keys::kPublicUrl)),
-          net::prefixes_from(config), static_cast<double>(config.get(keys::kAddressFactor))};
+  SessionSettings settings{rules_from(config),         message_limits_from(config),
+                           auth_from(config),          authority_of(config.get(keys::kPublicUrl)),
+                           net::prefixes_from(config), static_cast<double>(config.get(keys::kAddressFactor))};
+  settings.rules.public_host = settings.public_host;
+  return settings;
 }
 
 // Says why and goes.
@@ -184,6 +188,7 @@ class Relay {
                 hub_, parts.log),
         ephemeral_(parts.executor, parts.pool, parts.listener, parts.clock, metrics_,
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
+        eraser_(parts.executor, parts.pool, parts.database, hub_, parts.clock, metrics_),
         event_rate_("event", per_minute(parts.config.get(keys::kEventsPerMinute)), rates_on(parts.config),
                     parts.clock, parts.metrics),
         req_rate_("req", per_minute(parts.config.get(keys::kReqsPerMinute)), rates_on(parts.config),
@@ -241,6 +246,7 @@ class Relay {
   Hub& hub() { return hub_; }
   Writer& writer() { return writer_; }
   EphemeralExchange& ephemeral() { return ephemeral_; }
+  Eraser& eraser() { return eraser_; }
   [[nodiscard]] nostr::TopicPolicy policy() const { return policy_; }
   [[nodiscard]] std::string information() const {
     return information_document(*config_.load(), version_, clock_.now());
@@ -282,6 +288,7 @@ class Relay {
   Hub hub_;
   Writer writer_;
   EphemeralExchange ephemeral_;
+  Eraser eraser_;
   net::RateLimiter event_rate_;
   net::RateLimiter req_rate_;
   net::RateLimiter close_rate_;  // its own: a client that closes what it has opened may open at the full rate
@@ -371,8 +378,11 @@ std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts) {
   add_routes(parts.router, relay, parts.config, parts.version);
   parts.on_change([relay](const Config& config) { relay->change(config); });
   return {std::make_shared<RelayService>(parts.executor, parts.pool, relay, parts.metrics),
-          part_of(relay, relay->topics()), part_of(relay, relay->hub()), part_of(relay, relay->ephemeral()),
-          part_of(relay, relay->writer())};
+          part_of(relay, relay->topics()),
+          part_of(relay, relay->hub()),
+          part_of(relay, relay->ephemeral()),
+          part_of(relay, relay->writer()),
+          part_of(relay, relay->eraser())};
 }
 
 }  // namespace todoke::relay

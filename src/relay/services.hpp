@@ -28,6 +28,7 @@ class Session;
 class Writer;
 
 struct AuthSettings {
+  bool challenge_at_connect = true;  // false: when something needs it
   bool required = false;
   std::chrono::sys_seconds enforce_at{};  // as it was set
   // Connections that are older have the grace. Later than enforce_at where it was switched on afterwards.

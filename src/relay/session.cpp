@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 
 #include "nostr/event_id.hpp"
+#include "nostr/recipients.hpp"
 #include "nostr/replies.hpp"
 #include "nostr/signature.hpp"
 #include "relay/admission.hpp"
@@ -50,12 +51,18 @@ std::string host_or(const std::string& public_host, std::string_view host) {
   return public_host.empty() ? std::string(host) : public_host;
 }
 
+bool is_in_force(const AuthSettings& auth, SystemTime now) {
+  return auth.required && now >= auth.in_force_at;
+}
+
 Reason reason_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::newer_version:
       return Reason::newer_version_stored;
     case Outcome::deleted:
       return Reason::deleted_by_author;
+    case Outcome::vanished:
+      return Reason::vanished;
     case Outcome::stored:
     case Outcome::duplicate:
       return Reason::already_stored;
@@ -83,7 +90,8 @@ void Session::on_open(const std::shared_ptr<net::WsConnection>& connection) {
     if (const auto session = weak.lock()) session->services_.hub.page_done(session);
   });
   services_.on_open(shared_from_this());
-  send(nostr::auth_message(challenge_));
+  const auto settings = services_.settings.load();
+  if (settings->auth.challenge_at_connect || is_in_force(settings->auth, services_.clock.now())) challenge();
 }
 
 void Session::on_close(std::uint16_t, std::string_view) {
@@ -131,6 +139,7 @@ void Session::end(std::string_view why) {
 // To a client CLOSED means that nothing is open by that name; so also a refused REQ ends the subscription
 // whose place it would have taken, and a refused COUNT one of the same name.
 void Session::end_subscription(const std::string& sub, Reason reason) {
+  challenge_for(reason);
   services_.hub.close(self(), sub);
   output_->drop_page(sub);
   send(nostr::closed_message(sub, text_of(reason)));
@@ -140,12 +149,30 @@ void Session::send(std::string_view text) {
   if (connection_) connection_->send_text(text);
 }
 
+void Session::challenge() {
+  if (std::exchange(challenged_, true)) return;
+  send(nostr::auth_message(challenge_));
+}
+
+void Session::challenge_for(Reason reason) {
+  if (reason == Reason::auth_required || reason == Reason::protected_needs_auth ||
+      reason == Reason::scope_needs_auth) {
+    challenge();
+  }
+}
+
+// What is left out of the answer comes to those who authenticate.
+void Session::challenge_for(const std::vector<nostr::Filter>& filters) {
+  if (authenticated_.empty() && nostr::names_private_kinds(filters)) challenge();
+}
+
 void Session::answer(const nostr::EventId& id, bool accepted, std::string_view text) {
   send(nostr::ok_message(id.hex(), accepted, text));
 }
 
 void Session::refuse(const nostr::EventId& id, Reason reason) {
   services_.metrics.rejected.with({std::string(label_of(reason))}).add();
+  challenge_for(reason);
   answer(id, false, text_of(reason));
 }
 
@@ -171,21 +198,24 @@ bool Session::pays_for_event(std::size_t bytes, std::size_t rows) const {
 bool Session::must_authenticate() const {
   const auto settings = services_.settings.load();
   const auto& auth = settings->auth;
-  if (!auth.required || !authenticated_.empty()) return false;
   const auto now = services_.clock.now();
-  if (now < auth.in_force_at) return false;
+  if (!authenticated_.empty() || !is_in_force(auth, now)) return false;
   const bool is_older = opened_at_ < auth.in_force_at;
   return !is_older || now >= auth.in_force_at + auth.grace;
 }
 
 void Session::check_auth() {
   asio::post(executor_, [session = shared_from_this()] {
-    if (!session->connection_ || !session->must_authenticate()) return;
     const auto settings = session->services_.settings.load();
     const auto& auth = settings->auth;
+    const auto now = session->services_.clock.now();
+    if (!session->connection_ || !session->authenticated_.empty() || !is_in_force(auth, now)) return;
+    // An older connection has its grace to answer.
+    session->challenge();
+    if (!session->must_authenticate()) return;
     const bool is_older = session->opened_at_ < auth.in_force_at;
     const auto until = is_older ? session->opened_at_ : session->opened_at_ + auth.timeout;
-    if (session->services_.clock.now() >= until) session->end(text_of(Reason::auth_required));
+    if (now >= until) session->end(text_of(Reason::auth_required));
   });
 }
 
@@ -239,20 +269,13 @@ void Session::settle(const nostr::EventId& id, Outcome outcome) {
       return answer(id, true, text_of(Reason::already_stored));
     case Outcome::newer_version:
     case Outcome::deleted:
+    case Outcome::vanished:
     case Outcome::failed:
       return refuse(id, reason_of(outcome));
   }
 }
 
-std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters,
-                                          std::size_t bytes) const {
-  if (!pays(services_.req_rate, "req", cost_of_question(bytes, filters.size()))) return Reason::rate_limited;
-  if (must_authenticate()) return Reason::auth_required;
-  if (asks_for_search(filters)) {
-    if (!services_.search) return Reason::search_unsupported;
-    // The order of the log and the order of rank exclude each other.
-    if (filters.front().seq_after) return Reason::search_not_here;
-  }
+std::optional<Reason> Session::wrong_topics(const std::vector<nostr::Filter>& filters) const {
   if (services_.settings.load()->rules.policy == nostr::TopicPolicy::open) return std::nullopt;
   const auto topics = services_.topics.topics();
   for (const auto& filter : filters) {
@@ -265,11 +288,26 @@ std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filt
   return std::nullopt;
 }
 
+std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters,
+                                          std::size_t bytes) const {
+  if (!pays(services_.req_rate, "req", cost_of_question(bytes, filters.size()))) return Reason::rate_limited;
+  if (must_authenticate()) return Reason::auth_required;
+  if (asks_for_search(filters)) {
+    if (!services_.search) return Reason::search_unsupported;
+    // The order of the log and the order of rank exclude each other.
+    if (filters.front().seq_after) return Reason::search_not_here;
+  }
+  if (auto wrong = wrong_topics(filters)) return wrong;
+  if (authenticated_.empty() && nostr::names_only_private_kinds(filters)) return Reason::auth_required;
+  return std::nullopt;
+}
+
 void Session::handle(nostr::ReqMessage message, std::size_t bytes) {
   bad_messages_ = 0;
   const auto& sub = message.sub.text();
   auto refusal = refusal_of(message.filters, bytes);
   if (refusal) return end_subscription(sub, *refusal);
+  challenge_for(message.filters);
   output_->drop_page(sub);
   services_.hub.open(self(), std::move(message));
 }
@@ -279,8 +317,9 @@ void Session::handle(nostr::CountMessage message, std::size_t bytes) {
   const auto& sub = message.sub.text();
   auto refusal = refusal_of(message.filters, bytes);
   if (!refusal && asks_for_search(message.filters)) refusal = Reason::search_not_here;
-  if (!refusal) return services_.hub.count(self(), std::move(message));
-  end_subscription(sub, *refusal);
+  if (refusal) return end_subscription(sub, *refusal);
+  challenge_for(message.filters);
+  services_.hub.count(self(), std::move(message));
 }
 
 // A CLOSE beyond the rate is carried out too: a subscription that stays open costs more.
@@ -301,6 +340,8 @@ void Session::handle(const nostr::AuthMessage& message, std::size_t bytes) {
   if (!pays(services_.req_rate, "req", cost_of(bytes))) {
     return answer(event.id(), false, text_of(Reason::rate_limited));
   }
+  // Who answers before being asked is asked now.
+  challenge();
   const auto broken = nostr::broken_auth(event, challenge_, target_, seconds_of(services_.clock.now()));
   if (broken) return answer(event.id(), false, text_of(*broken));
   if (!nostr::has_right_id(event)) return answer(event.id(), false, text_of(Reason::bad_id));
@@ -310,8 +351,10 @@ void Session::handle(const nostr::AuthMessage& message, std::size_t bytes) {
   if (!known && authenticated_.size() >= kAuthenticatedMax) {
     return answer(event.id(), false, text_of(Reason::too_many_keys));
   }
-  if (!known) authenticated_.push_back(event.pubkey());
-  services_.hub.authenticated(self());
+  if (!known) {
+    authenticated_.push_back(event.pubkey());
+    services_.hub.authenticated(self(), event.pubkey());
+  }
   answer(event.id(), true, "");
 }
 

@@ -34,7 +34,8 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void deliver(std::vector<net::FramePtr> frames) override;
   void deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) override;
 
-  // Closes the connection if it should have authenticated by now. From anywhere.
+  // Sends the challenge if the connection must authenticate sooner or later, and closes it if it should have done so
+  // by now. From anywhere.
   void check_auth();
 
  private:
@@ -47,6 +48,11 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void refuse_message(nostr::MessageRefusal refusal, std::size_t bytes);
 
   void send(std::string_view text);
+  // Sends the challenge, unless that was done before: a connection has one.
+  void challenge();
+  // Before an answer that says `auth-required:`.
+  void challenge_for(nostr::Reason reason);
+  void challenge_for(const std::vector<nostr::Filter>& filters);
   void answer(const nostr::EventId& id, bool accepted, std::string_view text);
   void refuse(const nostr::EventId& id, nostr::Reason reason);
   void settle(const nostr::EventId& id, Outcome outcome);
@@ -58,6 +64,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
 
   [[nodiscard]] std::optional<nostr::Reason> refusal_of(const std::vector<nostr::Filter>& filters,
                                                         std::size_t bytes) const;
+  [[nodiscard]] std::optional<nostr::Reason> wrong_topics(const std::vector<nostr::Filter>& filters) const;
   [[nodiscard]] bool must_authenticate() const;
   [[nodiscard]] bool pays(net::RateLimiter& rate, std::string_view what, double cost) const;
   [[nodiscard]] bool pays_for_event(std::size_t bytes, std::size_t rows) const;
@@ -72,6 +79,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   const SystemTime opened_at_;
   std::shared_ptr<net::WsConnection> connection_;  // null before on_open and after on_close
   Executor executor_;
+  bool challenged_ = false;
   std::vector<nostr::Pubkey> authenticated_;
   std::size_t bad_messages_ = 0;          // in a row
   std::shared_ptr<ClientOutput> output_;  // made by on_open

@@ -31,6 +31,15 @@ std::string join_topics(const std::vector<std::string>& topics) {
   return text;
 }
 
+std::string join_keys(const std::vector<nostr::Pubkey>& keys) {
+  std::string text;
+  for (const auto& key : keys) {
+    if (!text.empty()) text += ',';
+    text += key.hex();
+  }
+  return text;
+}
+
 std::string without_nul(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -97,13 +106,17 @@ class Columns {
     }
     topics_.push_back(join_topics(incoming.topics));
     non_public_.push_back(incoming.non_public);
+    linked_.push_back(incoming.linked);
+    recipients_.push_back(incoming.recipients.empty() ? std::nullopt
+                                                      : std::optional(join_keys(incoming.recipients)));
     add_tags(incoming, lifetime);
   }
 
   [[nodiscard]] pg::Params params() const {
-    return {ids_,      pubkeys_,   kinds_,      times_,     tags_,    contents_,     sigs_,   expiries_,
-            raws_,     lifetimes_, sources_,    classes_,   keys_,    jsons_,        topics_, non_public_,
-            tag_ords_, tag_names_, tag_values_, tag_times_, tag_ids_, tag_lifetimes_};
+    return {ids_,        pubkeys_,   kinds_,   times_,         tags_,       contents_,
+            sigs_,       expiries_,  raws_,    lifetimes_,     sources_,    classes_,
+            keys_,       jsons_,     topics_,  non_public_,    tag_ords_,   tag_names_,
+            tag_values_, tag_times_, tag_ids_, tag_lifetimes_, recipients_, linked_};
   }
 
  private:
@@ -142,6 +155,8 @@ class Columns {
   std::vector<std::int64_t> tag_times_;
   std::vector<std::string> tag_ids_;
   std::vector<std::string_view> tag_lifetimes_;
+  std::vector<std::optional<std::string>> recipients_;
+  std::vector<bool> linked_;
 };
 
 // The parameters of apply_deletions: one row for each target.
@@ -170,6 +185,24 @@ class Targets {
   std::vector<std::optional<std::string>> keys_;
 };
 
+// The parameters of request_vanish: one row for each request.
+class VanishRequests {
+ public:
+  void add(const Incoming& incoming) {
+    if (incoming.event->kind() != nostr::kVanish) return;
+    ids_.push_back(incoming.event->id().hex());
+    pubkeys_.push_back(incoming.event->pubkey().hex());
+    times_.push_back(incoming.event->created_at());
+  }
+  [[nodiscard]] bool empty() const { return ids_.empty(); }
+  [[nodiscard]] pg::Params params() const { return {ids_, pubkeys_, times_}; }
+
+ private:
+  std::vector<std::string> ids_;
+  std::vector<std::string> pubkeys_;
+  std::vector<std::int64_t> times_;
+};
+
 Outcome outcome_of(std::int32_t verdict) {
   switch (verdict) {
     case 0:
@@ -180,6 +213,8 @@ Outcome outcome_of(std::int32_t verdict) {
       return Outcome::newer_version;
     case 3:
       return Outcome::deleted;
+    case 4:
+      return Outcome::vanished;
     default:
       throw std::logic_error("store_events gave an unknown verdict");
   }
@@ -246,14 +281,17 @@ Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> ba
                         Deadline deadline) {
   Columns columns(batch.size());
   Targets targets;
+  VanishRequests vanish;
   for (const auto& incoming : batch) {
     columns.add(incoming);
     targets.add(incoming);
+    vanish.add(incoming);
   }
   pg::Batch work;
   work.add(sql::kLockLog, {seen.value});
   work.add(sql::kStoreEvents, columns.params());
   if (!targets.empty()) work.add(sql::kApplyDeletions, targets.params());
+  if (!vanish.empty()) work.add(sql::kRequestVanish, vanish.params());
   work.add(sql::kLogHead);
   const auto results = co_await connection.run(std::move(work), deadline);
 
@@ -273,6 +311,32 @@ Task<Appended> sweep_expired(pg::Connection& connection, std::int32_t events_max
   const auto results = co_await connection.run(std::move(work), deadline);
   auto log = read_lock(results.front(), results.back());
   read_gone(results.at(1), log);
+  co_return log;
+}
+
+Task<Appended> erase_events(pg::Connection& connection, const EraseKeys& keys, nostr::Seq seen,
+                            Deadline deadline) {
+  std::vector<std::int32_t> tag_events;
+  std::vector<std::string> names;
+  std::vector<std::string> values;
+  for (std::size_t i = 0; i < keys.ids.size(); ++i) {
+    for (const auto& tag : keys.tags[i]) {
+      tag_events.push_back(static_cast<std::int32_t>(i + 1));
+      names.emplace_back(1, tag.letter);
+      values.push_back(tag.value);
+    }
+  }
+  pg::Batch work;
+  work.add(sql::kLockLog, {seen.value});
+  if (!names.empty()) {
+    work.add(sql::kEraseTags,
+             {keys.ids, keys.times, keys.lifetimes, keys.created, tag_events, names, values});
+  }
+  work.add(sql::kEraseEvents, {keys.ids, keys.times, keys.lifetimes});
+  work.add(sql::kLogHead);
+  const auto results = co_await connection.run(std::move(work), deadline);
+  auto log = read_lock(results.front(), results.back());
+  read_gone(results.at(results.size() - 2), log);
   co_return log;
 }
 

@@ -5,21 +5,29 @@
 SELECT waited, head, since, moved FROM cn_relay.lock_log($1);
 
 -- A batch whose events can't affect each other. Tells what became of each (0 stored, 1 already there,
--- 2 a newer version is there, 3 deleted by its author), the seqs of those stored, and the versions replaced.
+-- 2 a newer version is there, 3 deleted by its author or, a gift wrap, by a recipient, 4 these have vanished), the seqs of those stored, and the versions replaced.
 -- Scalar subqueries and LATERAL keep every lookup an index probe, whatever the planner believes of table sizes.
 -- name: store_events
 WITH i AS MATERIALIZED (
   SELECT * FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::text[], $6::text[], $7::text[],
                        $8::bigint[], $9::bytea[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[],
-                       $15::text[], $16::boolean[])
+                       $15::text[], $16::boolean[], $23::text[], $24::boolean[])
     WITH ORDINALITY AS i (event_id, pubkey, kind, created_at, tags, content, sig, expires_at, raw, lifetime,
-                          source, class, effective_key, event_json, topics, non_public, ord)
+                          source, class, effective_key, event_json, topics, non_public, recipients, is_linked, ord)
 ), v AS MATERIALIZED (
   SELECT i.*, c.event_id AS old_id, c.created_at AS old_created_at, c.ingested_at AS old_ingested_at,
     CASE WHEN c.gone_at IS NULL THEN c.topics END AS old_topics,
     CASE
-      WHEN i.kind <> 5 AND (SELECT true FROM cn_relay.deletion_tombstones t
-                            WHERE t.target_event_id = i.event_id AND t.pubkey = i.pubkey) THEN 3
+      WHEN i.kind <> 62 AND (SELECT q.until >= i.created_at FROM cn_relay.vanish_requests q
+                             WHERE q.pubkey = i.pubkey) THEN 4
+      WHEN i.recipients IS NOT NULL AND (
+             SELECT true FROM cn_relay.vanish_requests q
+             WHERE q.pubkey = ANY (string_to_array(i.recipients, ',')) AND q.until >= i.created_at LIMIT 1) THEN 4
+      WHEN i.kind NOT IN (5, 62) AND (SELECT true FROM cn_relay.deletion_tombstones t
+                                      WHERE t.target_event_id = i.event_id AND t.pubkey = i.pubkey) THEN 3
+      WHEN i.recipients IS NOT NULL AND (
+             SELECT true FROM cn_relay.deletion_tombstones t
+             WHERE t.target_event_id = i.event_id AND t.pubkey = ANY (string_to_array(i.recipients, ',')) LIMIT 1) THEN 3
       WHEN i.class IS NOT NULL AND (SELECT true FROM cn_relay.deletion_tombstones t
                                     WHERE t.target_a = i.effective_key AND t.created_at >= i.created_at) THEN 3
       WHEN c.event_id <> i.event_id AND (c.created_at > i.created_at OR (
@@ -61,7 +69,7 @@ WITH i AS MATERIALIZED (
                                      expires_at, non_public, lifetime)
   SELECT topic_id, event_id, pubkey, kind, created_at, now(), seq - n + 1, to_timestamp(expires_at), non_public,
     lifetime::"char"
-  FROM r WHERE op = 'upsert'
+  FROM r WHERE op = 'upsert' AND is_linked
 ), tagged AS (
   INSERT INTO cn_relay.event_tags (name, value, created_at, event_id, ingested_at, lifetime)
   SELECT t.name::"char", t.value, t.created_at, t.event_id, now(), t.lifetime::"char"
@@ -102,7 +110,11 @@ WITH f AS MATERIALIZED (
     SELECT e.event_id, e.ingested_at, e.lifetime, e.kind, e.created_at, e.effective_key, e.topics,
       e.superseded_at IS NULL AND e.expired_at IS NULL AS was_effective
     FROM cn_relay.events e
-    WHERE e.event_id = f.target_id AND e.pubkey = f.pubkey AND e.kind <> 5 AND e.deleted_at IS NULL LIMIT 1) e
+    WHERE e.event_id = f.target_id AND e.kind NOT IN (5, 62) AND e.deleted_at IS NULL AND (
+      e.pubkey = f.pubkey OR (e.kind = 1059 AND EXISTS (
+        SELECT FROM cn_relay.event_tags g
+        WHERE g.name = 'p' AND g.value = f.pubkey AND g.created_at = e.created_at AND g.event_id = e.event_id
+          AND g.ingested_at = e.ingested_at AND g.lifetime = e.lifetime))) LIMIT 1) e
   UNION ALL
   SELECT f.ord, c.* FROM f CROSS JOIN LATERAL (
     SELECT c.event_id, c.ingested_at, 'k'::"char", c.kind, c.created_at, c.effective_key, c.topics, true
@@ -140,6 +152,49 @@ WITH f AS MATERIALIZED (
 SELECT hit.event_id, hit.created_at,
   cn_relay.retire(hit.event_id, hit.ingested_at, hit.lifetime, 'deleted') IS NULL AS retired
 FROM hit ORDER BY hit.ord;
+
+-- The requests to vanish of the batch that store_events has just stored. From this commit on nothing of their authors up
+-- to then is taken; what is there is erased later (vanish.sql).
+-- name: request_vanish
+INSERT INTO cn_relay.vanish_requests AS q (pubkey, request_id, until)
+SELECT r.pubkey, r.request_id, r.created_at
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS r (request_id, pubkey, created_at)
+WHERE (SELECT true FROM cn_relay.events_kept e WHERE e.event_id = r.request_id AND e.ingested_at = now() LIMIT 1)
+ON CONFLICT (pubkey) DO UPDATE SET request_id = excluded.request_id, until = excluded.until,
+  requested_at = excluded.requested_at, pass = NULL, done_at = NULL
+  WHERE q.until < excluded.until;
+
+-- Deletes these events and says so in the log, also of those that were not in effect any more: whoever keeps them hears that
+-- they are to be erased, and `todoke audit` that they are not lost. Returns those that were there.
+-- name: erase_events
+WITH hit AS MATERIALIZED (
+  SELECT e.* FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS k (event_id, ingested_at, lifetime, ord)
+    CROSS JOIN LATERAL (
+      SELECT k.ord, e.event_id, e.ingested_at, e.lifetime, e.kind, e.created_at, e.effective_key, e.topics
+      FROM cn_relay.events e
+      WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char" LIMIT 1) e
+), r AS MATERIALIZED (
+  SELECT nextval('cn_relay.events_outbox_seq') AS seq, x.* FROM (
+    SELECT hit.*, t.topic_id, t.n FROM hit CROSS JOIN LATERAL unnest(hit.topics) WITH ORDINALITY AS t (topic_id, n)
+    ORDER BY hit.ord, t.n) x
+), logged AS (
+  INSERT INTO cn_relay.events_outbox (seq, op, event_id, topic_id, kind, created_at, ingested_at, effective_key,
+                                      reason)
+  SELECT seq, 'delete', event_id, topic_id, kind, created_at, ingested_at, effective_key, 'dsar' FROM r
+), forgotten AS (
+  DELETE FROM cn_relay.current_versions c USING hit
+  WHERE c.effective_key = hit.effective_key AND c.event_id = hit.event_id
+)
+SELECT hit.event_id, hit.created_at, cn_relay.erase(hit.event_id, hit.ingested_at, hit.lifetime) IS NULL AS erased
+FROM hit ORDER BY hit.ord;
+
+-- Tags of events whose tags SQL can't read, by the place of the event in the lists.
+-- name: erase_tags
+DELETE FROM cn_relay.event_tags g
+USING unnest($5::int[], $6::text[], $7::text[]) AS k (event, name, value)
+WHERE g.name = k.name::"char" AND g.value = k.value AND g.created_at = ($4::bigint[])[k.event]
+  AND g.event_id = ($1::text[])[k.event]
+  AND g.ingested_at = ($2::timestamptz[])[k.event] AND g.lifetime = ($3::text[])[k.event]::"char";
 
 -- Events whose time has come, the earliest first.
 -- name: sweep_expired

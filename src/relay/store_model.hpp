@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "nostr/recipients.hpp"
 #include "nostr/tag_keys.hpp"
 #include "relay/cost.hpp"
 #include "relay/incoming.hpp"
@@ -43,10 +44,11 @@ class StoreModel {
     std::map<std::string, std::pair<nostr::EventId, bool>> versions;
     std::set<std::pair<nostr::EventId, nostr::Pubkey>> id_tombs;
     std::map<std::string, std::int64_t> key_tombs;
+    std::map<nostr::Pubkey, std::int64_t> vanished;
     bool operator==(const State&) const = default;
   };
   [[nodiscard]] State state() const {
-    State state{{}, {}, id_tombs_, key_tombs_};
+    State state{{}, {}, id_tombs_, key_tombs_, vanished_};
     for (const auto& [id, row] : rows_) {
       state.events[id] = row.deleted ? "deleted" : row.superseded ? "superseded" : "in effect";
     }
@@ -60,6 +62,7 @@ class StoreModel {
     nostr::Pubkey author;
     nostr::Kind kind;
     std::string key;
+    std::vector<nostr::Pubkey> recipients;
     bool deleted = false;
     bool superseded = false;
   };
@@ -75,8 +78,14 @@ class StoreModel {
 
   [[nodiscard]] Outcome verdict(const Incoming& incoming) const {
     const auto& event = *incoming.event;
-    if (event.kind() != nostr::kDeletion && id_tombs_.contains({event.id(), event.pubkey()})) {
-      return Outcome::deleted;
+    const bool requests = event.kind() == nostr::kDeletion || event.kind() == nostr::kVanish;
+    if (event.kind() != nostr::kVanish && has_vanished(event.pubkey(), event)) return Outcome::vanished;
+    for (const auto& recipient : incoming.recipients) {
+      if (has_vanished(recipient, event)) return Outcome::vanished;
+    }
+    if (!requests && id_tombs_.contains({event.id(), event.pubkey()})) return Outcome::deleted;
+    for (const auto& recipient : incoming.recipients) {
+      if (id_tombs_.contains({event.id(), recipient})) return Outcome::deleted;
     }
     if (const auto tomb = key_tombs_.find(incoming.effective_key);
         tomb != key_tombs_.end() && tomb->second >= event.created_at()) {
@@ -91,10 +100,19 @@ class StoreModel {
     return rows_.contains(event.id()) ? Outcome::duplicate : Outcome::stored;
   }
 
+  [[nodiscard]] bool has_vanished(const nostr::Pubkey& person, const nostr::Event& event) const {
+    const auto until = vanished_.find(person);
+    return until != vanished_.end() && until->second >= event.created_at();
+  }
+
   void insert(const Incoming& incoming) {
     const auto& event = *incoming.event;
     const auto& key = incoming.effective_key;
-    const Row row{event.pubkey(), event.kind(), key};
+    const Row row{event.pubkey(), event.kind(), key, incoming.recipients};
+    if (event.kind() == nostr::kVanish) {
+      auto& until = vanished_.try_emplace(event.pubkey(), event.created_at()).first->second;
+      until = std::max(until, event.created_at());
+    }
     if (!rows_.emplace(event.id(), row).second) throw std::logic_error("an event was stored twice");
     if (key.empty()) return;
     const auto there = versions_.find(key);
@@ -107,8 +125,13 @@ class StoreModel {
     for (const auto* deletion : deletions) {
       for (const auto& id : deletion->targets.events) {
         const auto row = rows_.find(id);
-        if (row == rows_.end() || row->second.author != deletion->event->pubkey()) continue;
-        if (row->second.kind != nostr::kDeletion) hit.insert(id);
+        if (row == rows_.end() || row->second.kind == nostr::kDeletion ||
+            row->second.kind == nostr::kVanish) {
+          continue;
+        }
+        const auto& to = row->second.recipients;
+        const auto& by = deletion->event->pubkey();
+        if (row->second.author == by || std::find(to.begin(), to.end(), by) != to.end()) hit.insert(id);
       }
       for (const auto& key : deletion->target_keys) {
         const auto version = versions_.find(key);
@@ -137,6 +160,7 @@ class StoreModel {
   std::map<std::string, Version> versions_;
   std::set<std::pair<nostr::EventId, nostr::Pubkey>> id_tombs_;
   std::map<std::string, std::int64_t> key_tombs_;
+  std::map<nostr::Pubkey, std::int64_t> vanished_;
 };
 
 // As admission makes it.
@@ -150,6 +174,7 @@ inline Incoming incoming_of(EventPtr event) {
       incoming.target_keys.push_back(nostr::effective_key(address));
     }
   }
+  if (event->kind() == nostr::kGiftWrap) incoming.recipients = nostr::recipients_of(*event);
   incoming.rows = rows_of(*event);
   incoming.event = std::move(event);
   return incoming;

@@ -47,7 +47,9 @@ class Subscriptions {
   void open(const SubscriberPtr& subscriber, nostr::ReqMessage request);
   void count(const SubscriberPtr& subscriber, nostr::CountMessage request);
   void close(const Subscriber& subscriber, const std::string& sub);
-  void authenticated(const SubscriberPtr& subscriber) { peer_of(subscriber).viewer.authenticated = true; }
+  void authenticated(const SubscriberPtr& subscriber, const nostr::Pubkey& key) {
+    peer_of(subscriber).viewer.keys.push_back(key);
+  }
   void page_done(const Subscriber& subscriber);
   void leave(const Subscriber& subscriber);
   // Closes what names a topic that is disabled now.

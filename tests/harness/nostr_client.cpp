@@ -55,14 +55,18 @@ std::int64_t StoredAnswer::cursor() const {
   return at == std::string::npos ? -1 : std::stoll(end.substr(at + 5));
 }
 
-NostrClient::NostrClient(const std::string& url, net::WsClientOptions options)
+NostrClient::NostrClient(const std::string& url, net::WsClientOptions options, Greeting greeting)
     : state_(std::make_unique<State>()), url_(url) {
   state_->run([&]() -> Task<void> {
     state_->client =
         co_await net::WsClient::connect(url, std::move(options), Deadline::after(kClientPatience));
   });
+  if (greeting == Greeting::challenge) await_challenge();
+}
+
+void NostrClient::await_challenge() {
   const auto first = receive();
-  if (!first.starts_with("[\"AUTH\",")) throw std::runtime_error("the first message is no AUTH: " + first);
+  if (!first.starts_with("[\"AUTH\",")) throw std::runtime_error("this message is no AUTH: " + first);
   challenge_ = quoted_after(first, 7);
 }
 

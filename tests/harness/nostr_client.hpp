@@ -34,10 +34,13 @@ struct StoredAnswer {
   [[nodiscard]] std::int64_t cursor() const;
 };
 
+enum class Greeting { challenge, none };
+
 class NostrClient {
  public:
-  // Waits for the relay's AUTH challenge, which is the first message.
-  explicit NostrClient(const std::string& url, net::WsClientOptions options = {});
+  // Waits for the relay's AUTH challenge, which is the first message unless the relay does not greet.
+  explicit NostrClient(const std::string& url, net::WsClientOptions options = {},
+                       Greeting greeting = Greeting::challenge);
   ~NostrClient();
   NostrClient(const NostrClient&) = delete;
   NostrClient& operator=(const NostrClient&) = delete;
@@ -64,6 +67,8 @@ class NostrClient {
   std::string count(const std::string& sub, const std::string& filters);
   // The JSON of the next event for `sub`.
   std::string live(const std::string& sub);
+  // Waits for the challenge of a relay that did not greet: it must be the next message.
+  void await_challenge();
   OkAnswer authenticate(const nostr::SecretKey& key);
 
   void close();

@@ -142,6 +142,7 @@ void ConsumerRole::calls_no_function_that_writes() {
   expect_denied("SELECT cn_relay.move_log()");
   expect_denied("SELECT cn_relay.note_log_place(0)");
   expect_denied("SELECT cn_relay.retire('', now(), 'r', 'deleted')");
+  expect_denied("SELECT cn_relay.erase('', now(), 'r')");
   expect_denied("SELECT cn_relay.ensure_partitions(now())");
   expect_denied("SELECT cn_relay.add_partition('events_outbox', 'x', '0', '1')");
   expect_denied("SELECT cn_relay.put_consumer_role('one', '')");

@@ -185,6 +185,79 @@ TEST_F(AuthTest, ProtectedEventIsTakenFromItsAuthorOnly) {
   EXPECT_THAT(other.stored(by_id(event)).ids, ElementsAre(hex_of(event)));
 }
 
+// auth.challenge = needed.
+class NeededChallengeTest : public testing::Test {
+ protected:
+  // The next two messages: the challenge, then an answer that begins like this.
+  static void expect_challenge_before(NostrClient& client, const std::string& begin) {
+    client.await_challenge();
+    EXPECT_THAT(client.receive(), StartsWith(begin));
+  }
+  NostrClient connect() const { return NostrClient(rig.url(), {}, Greeting::none); }
+
+  RelayRig rig{Flags{{"auth.challenge", "needed"}}};
+  SecretKey alice = SecretKey::generate();
+};
+
+TEST_F(NeededChallengeTest, NobodyIsGreetedWhoNeedsNothing) {
+  auto client = connect();
+  const auto event = global_note(alice, "hello");
+  client.send(fmt::format(R"(["EVENT",{}])", event.json()));
+  EXPECT_EQ(client.receive(), fmt::format(R"(["OK","{}",true,""])", hex_of(event)));
+  client.send(fmt::format(R"(["REQ","s",{}])", kGlobal));
+  EXPECT_THAT(client.receive(), StartsWith(R"(["EVENT","s")"));
+  EXPECT_THAT(client.receive(), StartsWith(R"(["EOSE","s")"));
+  EXPECT_EQ(client.count("c", kGlobal), R"(["COUNT","c",{"count":1}])");
+  EXPECT_THAT(client.drain(), IsEmpty());
+}
+
+TEST_F(NeededChallengeTest, TheChallengeComesBeforeTheAnswerThatAsksForIt) {
+  const auto of = [](const Event& event) { return fmt::format(R"(["EVENT",{}])", event.json()); };
+  const std::vector<std::pair<std::string, std::string>> messages = {
+      {of(global_note(alice, "", {{"-"}})), R"(["OK")"},
+      {of(global_note(alice, "", {{"scope", "friend"}, {"epoch", "1"}})), R"(["OK")"},
+      {R"(["REQ","s",{"#t":["kukuri:global"],"kinds":[1059]}])", R"(["CLOSED","s","auth-required: )"},
+      {R"(["COUNT","s",{"#t":["kukuri:global"],"kinds":[4]}])", R"(["CLOSED","s","auth-required: )"},
+      {R"(["REQ","s",{"#t":["kukuri:global"],"kinds":[1,1059]}])", R"(["EOSE","s")"},
+      {R"(["COUNT","s",{"#t":["kukuri:global"],"kinds":[1,4]}])", R"(["COUNT","s")"},
+      {R"(["AUTH",)" + std::string(note(alice, "", {}, nostr::kAuth).json()) + "]", R"(["OK")"},
+  };
+  for (const auto& [message, answer] : messages) {
+    SCOPED_TRACE(message);
+    auto client = connect();
+    client.send(message);
+    expect_challenge_before(client, answer);
+    // Once: it stays good.
+    client.send(message);
+    EXPECT_THAT(client.receive(), StartsWith(answer));
+    EXPECT_TRUE(client.authenticate(alice).accepted);
+  }
+}
+
+TEST_F(NeededChallengeTest, WhereEverybodyMustAuthenticateItComesAtOnce) {
+  rig.change({{"auth.mode", "required"}});
+  NostrClient client(rig.url());
+  EXPECT_TRUE(client.authenticate(alice).accepted);
+}
+
+TEST_F(NeededChallengeTest, OpenConnectionsAreAskedWhenAuthenticationComesIntoForce) {
+  auto older = connect();
+  EXPECT_EQ(older.stored(kGlobal).closed, "");
+  rig.change({{"auth.mode", "required"}});
+  older.await_challenge();
+  EXPECT_EQ(older.stored(kGlobal).closed, "");
+  EXPECT_TRUE(older.authenticate(alice).accepted);
+}
+
+TEST_F(AuthTest, ChallengeOfNewConnectionsFollowsTheKeyWhileTheRelayRuns) {
+  rig.change({{"auth.challenge", "needed"}});
+  NostrClient quiet(rig.url(), {}, Greeting::none);
+  EXPECT_EQ(quiet.stored(kGlobal).closed, "");
+  EXPECT_THAT(quiet.drain(), IsEmpty());
+  rig.change({});
+  EXPECT_EQ(NostrClient(rig.url()).challenge().size(), 32U);
+}
+
 class AuthRequiredTest : public testing::Test {
  protected:
   SecretKey alice = SecretKey::generate();

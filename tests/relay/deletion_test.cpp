@@ -71,6 +71,51 @@ TEST_F(DeletionTest, OthersCanNotDelete) {
   EXPECT_EQ(rig.value("SELECT count(*) FROM cn_relay.events_outbox WHERE op = 'delete'"), "0");
 }
 
+// Gift wraps are signed by keys that nobody keeps (NIP-59).
+TEST_F(DeletionTest, RecipientDeletesAGiftWrap) {
+  EXPECT_TRUE(client.authenticate(bob).accepted);
+  const auto wrap = global_note(alice, "sealed", {{"p", hex_of(bob)}}, nostr::kGiftWrap);
+  store(wrap);
+  EXPECT_TRUE(is_served(wrap));
+  store(deletion_of(SecretKey::generate(), {{"e", hex_of(wrap)}}));
+  EXPECT_TRUE(is_served(wrap));
+  store(deletion_of(bob, {{"e", hex_of(wrap)}, {"k", "1059"}}));
+  EXPECT_FALSE(is_served(wrap));
+  EXPECT_EQ(refusal_of(wrap), "blocked: deleted by author");
+  EXPECT_EQ(log_of(wrap), Rows({"upsert|kukuri:global|", "delete|kukuri:global|nip09"}));
+  rig.stop();
+  rig.start();
+  EXPECT_EQ(NostrClient(rig.url()).publish(wrap).text, "blocked: deleted by author");
+}
+
+TEST_F(DeletionTest, RecipientDeletesAGiftWrapThatComesLater) {
+  const auto wrap =
+      global_note(alice, "sealed", {{"p", hex_of(alice)}, {"p", hex_of(bob)}}, nostr::kGiftWrap);
+  const auto of_another = global_note(alice, "sealed", {{"p", hex_of(alice)}}, nostr::kGiftWrap);
+  store(deletion_of(bob, {{"e", hex_of(wrap)}, {"e", hex_of(of_another)}}));
+  EXPECT_EQ(refusal_of(wrap), "blocked: deleted by author");
+  store(of_another);
+}
+
+TEST_F(DeletionTest, RecipientDeletesAGiftWrapWithNul) {
+  EXPECT_TRUE(client.authenticate(bob).accepted);
+  const std::string nul("a\0b", 3);
+  const auto wrap = global_note(alice, nul, {{"x", nul}, {"p", hex_of(bob)}}, nostr::kGiftWrap);
+  store(wrap);
+  store(deletion_of(bob, {{"e", hex_of(wrap)}}));
+  EXPECT_FALSE(is_served(wrap));
+}
+
+TEST_F(DeletionTest, RecipientDeletesNothingButGiftWraps) {
+  for (const nostr::Kind kind : {nostr::Kind{1}, nostr::kDirectMessage}) {
+    const auto event = global_note(alice, "", {{"p", hex_of(bob)}}, kind);
+    store(event);
+    store(deletion_of(bob, {{"e", hex_of(event)}}));
+    EXPECT_EQ(refusal_of(event), "accepted: duplicate: already stored");
+    EXPECT_EQ(log_of(event), Rows{"upsert|kukuri:global|"});
+  }
+}
+
 TEST_F(DeletionTest, DeletionRequestsCanNotBeDeleted) {
   const auto request = deletion_of(alice, {{"e", std::string(64, 'a')}});
   // Also not by one that comes first.

@@ -2,6 +2,7 @@
 // says must be the same. A failure prints its seed; TODOKE_TEST_SEED=<number> runs that one again.
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <random>
 #include <thread>
 
@@ -36,17 +37,43 @@ struct Request {
   }
 };
 
+// Who asks: the keys that they prove.
+struct Viewer {
+  std::vector<SecretKey> keys = {};
+  [[nodiscard]] Ids hexes() const {
+    Ids all;
+    for (const auto& key : keys) all.push_back(hex_of(key));
+    return all;
+  }
+  [[nodiscard]] bool sees(const NaiveEvent& event) const { return may_see(event, hexes()); }
+  [[nodiscard]] bool is_refused(const Request& request) const {
+    return keys.empty() && asks_for_private_only(request.filters);
+  }
+  void prove_to(NostrClient& client) const {
+    for (const auto& key : keys) EXPECT_TRUE(client.authenticate(key).accepted);
+  }
+};
+
+constexpr auto kRefused = "auth-required: authenticate first";
+
+std::vector<NaiveEvent> visible(std::vector<NaiveEvent> events, const Viewer& viewer) {
+  std::erase_if(events, [&](const auto& event) { return !viewer.sees(event); });
+  return events;
+}
+
 // Few values of everything, so that they meet.
 class Dice {
  public:
   Dice(std::uint64_t seed, bool open) : random_(seed), open_(open) {
     for (int i = 0; i < 4; ++i)
       keys_.push_back(SecretKey::from_hex(fmt::format("{:064x}", below(1 << 30) + 1)).value());
-    for (const auto* digits : {"0", "1", "a", "f"}) hexes_.emplace_back(64, *digits);
+    for (const auto* digits : {"0", "f"}) hexes_.emplace_back(64, *digits);
+    for (const auto& key : keys_) hexes_.push_back(hex_of(key));
   }
 
   NaiveEvent event() {
-    static constexpr nostr::Kind kKinds[] = {1, 1, 1, 7, 7, 1'111, 40'000, 0, 10'002, 30'023, 30'024};
+    static constexpr nostr::Kind kKinds[] = {1, 1,      1,      7,      7, 1'111, 40'000,
+                                             0, 10'002, 30'023, 30'024, 4, 1'059, 1'059};
     const auto kind = kKinds[below(std::size(kKinds))];
     Tags tags;
     if (kind >= 30'000 && kind < 40'000) tags.push_back({"d", one_of(values_)});
@@ -99,6 +126,9 @@ class Dice {
     if (below(2) == 0) filter.limit = below(4) == 0 ? below(200) : below(12);
     return filter;
   }
+
+  // Nobody, one key of the authors, and two of them.
+  [[nodiscard]] std::vector<Viewer> viewers() const { return {{}, {{keys_[0]}}, {{keys_[1], keys_[2]}}}; }
 
   std::size_t below(std::size_t end) {
     return std::uniform_int_distribution<std::size_t>(0, end - 1)(random_);
@@ -196,9 +226,17 @@ class DifferentialTest : public testing::TestWithParam<RelayMode> {
     return all;
   }
 
-  void compare_stored(const std::vector<Request>& requests, const std::vector<NaiveEvent>& effective) {
+  void compare_stored(const std::vector<Request>& requests, const std::vector<NaiveEvent>& all,
+                      const Viewer& viewer) {
     NostrClient client(rig.url());
+    viewer.prove_to(client);
+    const auto effective = visible(all, viewer);
     for (const auto& request : requests) {
+      if (viewer.is_refused(request)) {
+        EXPECT_EQ(client.stored(request.json()).closed, kRefused) << request.json();
+        EXPECT_EQ(client.count("c", request.json()), fmt::format(R"(["CLOSED","c","{}"])", kRefused));
+        continue;
+      }
       const auto wanted = naive_answer(effective, request.filters, kLimitDefault);
       const auto answer = client.stored(request.json());
       EXPECT_EQ(answer.closed, "") << request.json();
@@ -223,13 +261,16 @@ class DifferentialTest : public testing::TestWithParam<RelayMode> {
     }
   }
 
-  void compare_by_seq(const std::vector<Request>& requests, const std::vector<NaiveEvent>& effective,
-                      Dice& dice) {
+  void compare_by_seq(const std::vector<Request>& requests, const std::vector<NaiveEvent>& all, Dice& dice,
+                      const Viewer& viewer) {
     NostrClient client(rig.url());
+    viewer.prove_to(client);
+    const auto effective = visible(all, viewer);
     const auto seq_of = seqs();
     const auto head = std::stoull(rig.value("SELECT max(seq) FROM cn_relay.events_outbox"));
     for (const auto& request : requests) {
       auto filter = request.filters.front();
+      if (viewer.is_refused({{filter}})) continue;
       filter.seq_after = static_cast<std::int64_t>(dice.below(head + 1));
       const auto wanted = naive_answer_by_seq(effective, filter, seq_of, kLimitDefault);
       const auto answer = client.stored(filter.json());
@@ -244,11 +285,12 @@ class DifferentialTest : public testing::TestWithParam<RelayMode> {
 // One subscription for each request on a connection of its own; what each got until the last event came.
 class LiveReader {
  public:
-  LiveReader(const std::string& url, const std::vector<Request>& requests)
+  LiveReader(const std::string& url, const std::vector<Request>& requests, const Viewer& viewer)
       : client_(url), got_(requests.size()) {
+    viewer.prove_to(client_);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const auto answer = client_.request(fmt::format("r{}", i), requests[i].json());
-      EXPECT_EQ(answer.closed, "") << requests[i].json();
+      EXPECT_EQ(answer.closed, viewer.is_refused(requests[i]) ? kRefused : "") << requests[i].json();
       EXPECT_THAT(answer.ids, IsEmpty());
     }
     client_.request("last", global_and(fmt::format(R"("kinds":[{}])", kLast)));
@@ -298,37 +340,44 @@ TEST_P(DifferentialTest, StoredLiveAndNaiveAgree) {
   std::vector<Request> requests;
   for (std::size_t i = 0; i < kRequests; ++i) requests.push_back(dice.request(events));
 
-  LiveReader live(rig.url(), requests);
+  const auto viewers = dice.viewers();
+  std::deque<LiveReader> live;
+  for (const auto& viewer : viewers) live.emplace_back(rig.url(), requests, viewer);
   const auto taken = publish(events);
   const auto last = dice.last(kTime + 20);
   publish({last});
 
   auto effective = naive_effective(taken);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    auto got = live.got(i);
-    std::erase(got, last.id);
-    // A version that has been replaced by the time of its delivery may be left out.
-    const auto may_miss = [&](const NaiveEvent& event) {
-      return !is_in(event.id, got) && std::none_of(effective.begin(), effective.end(),
-                                                   [&](const auto& other) { return other.id == event.id; });
-    };
-    Ids wanted;
-    for (const auto& event : taken) {
-      if (passes_any(event, requests[i].filters) && !may_miss(event)) wanted.push_back(event.id);
+  for (std::size_t v = 0; v < viewers.size(); ++v) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      auto got = live[v].got(i);
+      std::erase(got, last.id);
+      // A version that has been replaced by the time of its delivery may be left out.
+      const auto may_miss = [&](const NaiveEvent& event) {
+        return !is_in(event.id, got) && std::none_of(effective.begin(), effective.end(),
+                                                     [&](const auto& other) { return other.id == event.id; });
+      };
+      Ids wanted;
+      for (const auto& event : taken) {
+        if (viewers[v].is_refused(requests[i]) || !viewers[v].sees(event)) continue;
+        if (passes_any(event, requests[i].filters) && !may_miss(event)) wanted.push_back(event.id);
+      }
+      EXPECT_EQ(got, wanted) << requests[i].json() << " for viewer " << v;
     }
-    EXPECT_EQ(got, wanted) << requests[i].json();
   }
   effective.push_back(last);
-  compare_stored(requests, effective);
-  compare_by_seq(requests, effective, dice);
+  for (const auto& viewer : viewers) {
+    compare_stored(requests, effective, viewer);
+    compare_by_seq(requests, effective, dice, viewer);
+  }
 
   // What was stored before the start comes from the tables, into the windows too.
   rig.stop();
   rig.start();
-  compare_stored(requests, effective);
+  for (const auto& viewer : viewers) compare_stored(requests, effective, viewer);
   if (GetParam().memory) fill_windows();
   if (HasFatalFailure()) return;
-  compare_stored(requests, effective);
+  for (const auto& viewer : viewers) compare_stored(requests, effective, viewer);
 }
 
 }  // namespace

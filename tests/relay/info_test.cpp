@@ -90,7 +90,7 @@ TEST(InfoTest, OthersGetAWordForPeople) {
 TEST(InfoTest, DefaultsAreTold) {
   const RelayRig rig;
   const Document document(rig);
-  EXPECT_EQ(document.text("/supported_nips"), "[1,9,11,13,40,42,45,67,70]");
+  EXPECT_EQ(document.text("/supported_nips"), "[1,9,11,13,40,42,45,59,62,67,70]");
   EXPECT_EQ(document.text("/version"), fmt::format("\"{}\"", app::kVersion));
   EXPECT_EQ(document.text("/limitation/max_message_length"), "131072");
   EXPECT_EQ(document.text("/limitation/max_subscriptions"), "50");

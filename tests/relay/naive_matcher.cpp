@@ -62,6 +62,23 @@ bool passes_any(const NaiveEvent& event, const std::vector<NaiveFilter>& filters
                      [&](const auto& filter) { return passes(event, filter); });
 }
 
+bool may_see(const NaiveEvent& event, const std::vector<std::string>& keys) {
+  if (event.kind != 4 && event.kind != 1'059 && event.kind != 21'059) return true;
+  return std::any_of(keys.begin(), keys.end(), [&](const auto& key) {
+    return key == event.pubkey || std::any_of(event.tags.begin(), event.tags.end(), [&](const auto& tag) {
+             return tag.size() >= 2 && tag[0] == "p" && tag[1] == key;
+           });
+  });
+}
+
+bool asks_for_private_only(const std::vector<NaiveFilter>& filters) {
+  return std::all_of(filters.begin(), filters.end(), [](const auto& filter) {
+    return filter.kinds && !filter.kinds->empty() &&
+           std::all_of(filter.kinds->begin(), filter.kinds->end(),
+                       [](int kind) { return kind == 4 || kind == 1'059 || kind == 21'059; });
+  });
+}
+
 std::string naive_address(const NaiveEvent& event) {
   auto start = std::to_string(event.kind) + ":" + event.pubkey + ":";
   if (event.kind == 0 || event.kind == 3 || (event.kind >= 10'000 && event.kind < 20'000)) return start;
