@@ -14,6 +14,7 @@
 #include "relay/ephemeral.hpp"
 #include "relay/hub.hpp"
 #include "relay/info.hpp"
+#include "relay/retention.hpp"
 #include "relay/session.hpp"
 #include "relay/writer.hpp"
 
@@ -78,6 +79,7 @@ TopicSettings topic_settings_from(const Config& config) {
   TopicSettings settings;
   settings.reserved = config.get(keys::kReserved);
   settings.accept_any = config.get(keys::kAcceptTopics) == "any";
+  settings.periods = retention_periods_from(config);
   settings.enabled_max = static_cast<std::int32_t>(config.get(keys::kTopicsMax));
   return settings;
 }
@@ -177,6 +179,10 @@ class Relay {
                 hub_, parts.log),
         ephemeral_(parts.executor, parts.pool, parts.listener, parts.clock, metrics_,
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
+        retention_(
+            parts.executor,
+            RetentionOptions{.connect = parts.database, .periods = retention_periods_from(parts.config)},
+            parts.clock, parts.health, parts.metrics),
         event_rate_("event", per_minute(parts.config.get(keys::kEventsPerMinute)), rates_on(parts.config),
                     parts.clock, parts.metrics),
         req_rate_("req", per_minute(parts.config.get(keys::kReqsPerMinute)), rates_on(parts.config),
@@ -210,6 +216,8 @@ class Relay {
     settings_.store(std::make_shared<const SessionSettings>(std::move(settings)));
     config_.store(std::make_shared<const Config>(config));
     reader_.set_limits(read_limits_from(config));
+    topics_.set_periods(retention_periods_from(config));
+    retention_.set_periods(retention_periods_from(config));
     hub_.set_limits(size_of(config.get(keys::kSubscriptionsMax)), config.get(keys::kQueryTimeout));
     event_rate_.set(per_minute(config.get(keys::kEventsPerMinute)), rates_on(config));
     req_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));
@@ -238,6 +246,7 @@ class Relay {
   Hub& hub() { return hub_; }
   Writer& writer() { return writer_; }
   EphemeralExchange& ephemeral() { return ephemeral_; }
+  Retention& retention() { return retention_; }
   [[nodiscard]] nostr::TopicPolicy policy() const { return policy_; }
   [[nodiscard]] std::string information() const {
     return information_document(*config_.load(), version_, clock_.now());
@@ -268,6 +277,7 @@ class Relay {
   Hub hub_;
   Writer writer_;
   EphemeralExchange ephemeral_;
+  Retention retention_;
   net::RateLimiter event_rate_;
   net::RateLimiter req_rate_;
   net::RateLimiter close_rate_;  // its own: a client that closes what it has opened may open at the full rate
@@ -356,8 +366,11 @@ std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts) {
   add_routes(parts.router, relay, parts.config, parts.version);
   parts.on_change([relay](const Config& config) { relay->change(config); });
   return {std::make_shared<RelayService>(parts.executor, parts.pool, relay, parts.metrics),
-          part_of(relay, relay->topics()), part_of(relay, relay->hub()), part_of(relay, relay->ephemeral()),
-          part_of(relay, relay->writer())};
+          part_of(relay, relay->topics()),
+          part_of(relay, relay->hub()),
+          part_of(relay, relay->ephemeral()),
+          part_of(relay, relay->writer()),
+          part_of(relay, relay->retention())};
 }
 
 }  // namespace todoke::relay
