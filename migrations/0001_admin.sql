@@ -36,6 +36,10 @@ CREATE FUNCTION cn_names.lock_ledger() RETURNS bigint LANGUAGE sql IMMUTABLE PAR
 COMMENT ON FUNCTION cn_names.lock_ledger() IS
   'The worker that purges the ledger. Transaction';
 
+CREATE FUNCTION cn_names.lock_purge() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215473;
+COMMENT ON FUNCTION cn_names.lock_purge() IS
+  'The process that purges events. Session';
+
 CREATE FUNCTION cn_names.channel_config() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_admin_config';
 COMMENT ON FUNCTION cn_names.channel_config() IS
   'The live configuration has changed: service:version';
@@ -45,6 +49,9 @@ COMMENT ON FUNCTION cn_names.channel_log() IS
 CREATE FUNCTION cn_names.channel_topics() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_topics';
 COMMENT ON FUNCTION cn_names.channel_topics() IS
   'The set of topics has changed';
+CREATE FUNCTION cn_names.channel_purged() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_purged';
+COMMENT ON FUNCTION cn_names.channel_purged() IS
+  'Events were purged: what relays keep of them in memory is stale';
 CREATE FUNCTION cn_names.channel_ephemeral() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_ephemeral';
 COMMENT ON FUNCTION cn_names.channel_ephemeral() IS
   'There are ephemeral events for the other relays';

@@ -3,10 +3,10 @@
 -- Order. Whoever appends to the log takes one lock first (lock_log), so that the order of seq is the order of
 -- commits. Ids are lower-case hex; text that is compared byte by byte has COLLATE "C".
 --
--- Lifetimes. `r` events (regular) are dropped by the month; `k` events (versions of replaceable and addressable
+-- Lifetimes. `r` events (regular) are dropped by the week; `k` events (versions of replaceable and addressable
 -- events, deletion requests, topics that are kept longer) stay until a row is deleted. The two never share a
 -- partition, so that a drop never removes what has to stay, and a reader opens one partition more than there are
--- months.
+-- weeks. An `r` event whose topic came to be kept longer becomes a `k` event before its week goes.
 --
 -- Places. A database that was restored, copied or promoted could give out seqs a second time. The first append
 -- afterwards notices, and the log goes on with seqs that nobody has given out before (docs/decisions/0010).
@@ -166,10 +166,16 @@ CREATE TABLE cn_relay.event_dedupe (
   event_id text COLLATE "C" PRIMARY KEY,
   first_seen_at timestamptz NOT NULL DEFAULT now(),
   last_seen_at timestamptz NOT NULL DEFAULT now(),
-  seen_count bigint NOT NULL DEFAULT 1
+  seen_count bigint NOT NULL DEFAULT 1,
+  keep_days integer,
+  purged_at timestamptz
 );
 COMMENT ON TABLE cn_relay.event_dedupe IS
   'Every id that was accepted: an id is accepted once, also after its event was purged.';
+COMMENT ON COLUMN cn_relay.event_dedupe.purged_at IS
+  'When the event was purged by itself, and not with its week: `todoke audit` so knows that it is not lost.';
+COMMENT ON COLUMN cn_relay.event_dedupe.keep_days IS
+  'The longest dedupe_days of the event''s topics when it was accepted; NULL: none had any, and retention.dedupe_days holds.';
 
 CREATE TABLE cn_relay.events (
   event_id text COLLATE "C" NOT NULL,
@@ -203,6 +209,12 @@ COMMENT ON COLUMN cn_relay.events.expired_at IS 'When the log was told that the 
 COMMENT ON COLUMN cn_relay.events.raw IS
   'The event as JSON, where its text holds U+0000: content has U+FFFD in its place then, and SQL can not read the tags.';
 CREATE INDEX events_id ON cn_relay.events (event_id);
+-- What retention walks through. None of them has an entry for a regular event in effect.
+CREATE INDEX events_kept_age ON cn_relay.events_kept (ingested_at, event_id) WHERE effective_key IS NULL;
+CREATE INDEX events_kept_lost ON cn_relay.events_kept (least(deleted_at, superseded_at, expired_at), event_id)
+  WHERE effective_key IS NOT NULL AND (deleted_at IS NOT NULL OR superseded_at IS NOT NULL OR expired_at IS NOT NULL);
+CREATE INDEX events_regular_lost ON cn_relay.events_regular (ingested_at, event_id)
+  WHERE deleted_at IS NOT NULL OR expired_at IS NOT NULL;
 CREATE INDEX events_expiry ON cn_relay.events (expires_at)
   WHERE expires_at IS NOT NULL AND expired_at IS NULL AND deleted_at IS NULL AND superseded_at IS NULL;
 
@@ -228,6 +240,20 @@ CREATE INDEX event_topics_kind ON cn_relay.event_topics (topic_id, kind, created
 CREATE INDEX event_topics_author ON cn_relay.event_topics (topic_id, pubkey, created_at DESC, event_id);
 CREATE INDEX event_topics_seq ON cn_relay.event_topics (topic_id, ingested_seq);
 
+CREATE TABLE cn_relay.topic_usage (
+  topic_id text COLLATE "C" NOT NULL,
+  week timestamptz NOT NULL,
+  events bigint NOT NULL,
+  bytes bigint NOT NULL,
+  PRIMARY KEY (topic_id, week)
+) WITH (fillfactor = 40, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+COMMENT ON TABLE cn_relay.topic_usage IS
+  'How many events are stored, in effect or not, for each topic and each partition. An event of several topics counts in each; the rows of the topic '''' count each event once.';
+COMMENT ON COLUMN cn_relay.topic_usage.week IS
+  'When the weekly partition begins that holds them (UTC, Monday); -infinity: events_kept.';
+COMMENT ON COLUMN cn_relay.topic_usage.bytes IS
+  'An estimate of what they take in tables and indexes, without log and search: cn_relay.event_bytes() of each.';
+
 CREATE TABLE cn_relay.event_tags (
   name "char" NOT NULL,
   value text COLLATE "C" NOT NULL,
@@ -251,10 +277,13 @@ CREATE TABLE cn_relay.deletion_tombstones (
   created_at bigint NOT NULL,
   requested_at timestamptz NOT NULL DEFAULT now(),
   applied_at timestamptz,
+  keep_days integer,
   CHECK ((target_event_id IS NULL) <> (target_a IS NULL))
 );
 COMMENT ON TABLE cn_relay.deletion_tombstones IS
   'One row for every author and target of a deletion, also for targets that have not come yet.';
+COMMENT ON COLUMN cn_relay.deletion_tombstones.keep_days IS
+  'The longest tombstone_days of the request''s topics when it was accepted; NULL: none had any, and retention.tombstone_days holds.';
 COMMENT ON COLUMN cn_relay.deletion_tombstones.created_at IS
   'created_at of the request: a target_a covers versions up to then.';
 CREATE UNIQUE INDEX deletion_tombstones_event ON cn_relay.deletion_tombstones (target_event_id, pubkey)
@@ -337,7 +366,12 @@ BEGIN
     RETURN 'ingest_policy must be an object';
   END IF;
   FOR name, value IN SELECT * FROM jsonb_each(policy) LOOP
-    IF name IN ('retention_days', 'max_events', 'max_bytes', 'max_delay_seconds') THEN
+    IF name IN ('retention_days', 'superseded_days', 'deletion_days', 'tombstone_days', 'dedupe_days') THEN
+      -- A hundred years: what is kept for ever says so by this.
+      IF jsonb_typeof(value) <> 'number' OR value::text !~ '^[0-9]{1,5}$' OR value::text::integer NOT BETWEEN 1 AND 36500 THEN
+        RETURN format('%s must be a number of days from 1 to 36500', name);
+      END IF;
+    ELSIF name IN ('max_events', 'max_bytes', 'max_delay_seconds') THEN
       IF jsonb_typeof(value) <> 'number' OR value::text !~ '^[0-9]{1,15}$' OR value::text = '0' THEN
         RETURN format('%s must be a positive integer', name);
       END IF;
@@ -401,31 +435,51 @@ BEGIN
   RETURN true;
 END $$;
 
--- Makes the partitions for now, for the months up to that of `until` (at most a year ahead), and for the next two million seqs.
+-- When the week of a time begins: Monday, UTC.
+CREATE FUNCTION cn_relay.week_of(at timestamptz) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN date_trunc('week', at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC';
+
+-- The name of the partition of `parent` for the week that begins then, such as events_2026_11_16.
+CREATE FUNCTION cn_relay.week_table(parent text, week timestamptz) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN parent || to_char(week AT TIME ZONE 'UTC', '_YYYY_MM_DD');
+
+-- Makes the partitions for regular events of the week of `at`. Returns how many it made. The caller has the lock of the
+-- partitions.
+CREATE FUNCTION cn_relay.ensure_week(at timestamptz) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog AS $$
+DECLARE
+  made integer := 0;
+  week constant timestamptz := cn_relay.week_of(at);
+  parent text;
+BEGIN
+  FOREACH parent IN ARRAY ARRAY['events', 'event_topics', 'event_tags'] LOOP
+    made := made + cn_relay.add_partition(
+      parent || '_regular', cn_relay.week_table(parent, week),
+      to_char(week AT TIME ZONE 'UTC', 'YYYY-MM-DD') || ' 00:00:00+00',
+      to_char(week AT TIME ZONE 'UTC' + interval '7 days', 'YYYY-MM-DD') || ' 00:00:00+00')::integer;
+  END LOOP;
+  RETURN made;
+END $$;
+
+-- Makes the partitions for now, for the weeks up to that of `until` (at most a year ahead), and for the next two million seqs.
 -- Returns how many it made.
 CREATE FUNCTION cn_relay.ensure_partitions(until timestamptz) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog AS $$
 DECLARE
   made integer := 0;
-  month timestamp;
-  parent text;
+  week timestamp;
   width constant bigint := 1000000;
   first bigint;
   head bigint;
   child text;
 BEGIN
   PERFORM pg_advisory_xact_lock(cn_names.lock_relay_partitions());
-  FOR month IN
-    SELECT generate_series(date_trunc('month', now() AT TIME ZONE 'UTC'),
-                           date_trunc('month', least(until, now() + interval '1 year') AT TIME ZONE 'UTC'),
-                           interval '1 month')
+  FOR week IN
+    SELECT generate_series(cn_relay.week_of(now()) AT TIME ZONE 'UTC',
+                           cn_relay.week_of(greatest(least(until, now() + interval '1 year'), now())) AT TIME ZONE 'UTC',
+                           interval '7 days')
   LOOP
-    FOREACH parent IN ARRAY ARRAY['events', 'event_topics', 'event_tags'] LOOP
-      made := made + cn_relay.add_partition(
-        parent || '_regular', format('%s_%s', parent, to_char(month, 'YYYY_MM')),
-        to_char(month, 'YYYY-MM-DD') || ' 00:00:00+00',
-        to_char(month + interval '1 month', 'YYYY-MM-DD') || ' 00:00:00+00')::integer;
-    END LOOP;
+    made := made + cn_relay.ensure_week(week AT TIME ZONE 'UTC');
   END LOOP;
   SELECT last_value INTO head FROM cn_relay.events_outbox_seq;
   FOR i IN 0..1 LOOP
@@ -617,6 +671,19 @@ CREATE FUNCTION cn_relay.recipients_in(tags text) RETURNS text[] LANGUAGE sql IM
   SELECT ARRAY(SELECT m[1] FROM regexp_matches(tags, '\["p","([0-9a-f]{64})"', 'g') m)
 $$;
 
+-- The rows of event_tags that an event of these tags has, apart from topics that are links. `has_nul`: its text holds U+0000,
+-- which SQL can't read: a character for private use stands for it meanwhile, and such a value is known by the hash of its bytes.
+CREATE FUNCTION cn_relay.tag_keys(tags json, has_nul boolean) RETURNS TABLE (name "char", value text) LANGUAGE sql IMMUTABLE AS $$
+  SELECT DISTINCT (t ->> 0)::"char",
+    CASE WHEN has_nul AND strpos(t ->> 1, chr(63743)) > 0
+      THEN 'sha256:' || encode(sha256(decode(replace(
+             regexp_replace(encode(convert_to(t ->> 1, 'UTF8'), 'hex'), '(..)', '\1 ', 'g'), 'ef a3 bf', '00'), 'hex')), 'hex')
+      ELSE cn_relay.tag_value_key(t ->> 1) END
+  FROM json_array_elements(
+    CASE WHEN has_nul THEN regexp_replace(tags::text, '(?<!\\)((\\\\)*)\\u0000', '\1' || chr(63743), 'g')::json ELSE tags END) t
+  WHERE (t ->> 0) ~ '^[a-zA-Z]$' AND (t ->> 1) IS NOT NULL
+$$;
+
 -- Deletes the links and tags of one event, whose row says what they are.
 CREATE FUNCTION cn_relay.unlink(the_id text, the_ingested_at timestamptz, the_lifetime "char", the_time bigint, tags json,
                                 topics text[], raw bytea) RETURNS void LANGUAGE plpgsql AS $$
@@ -624,15 +691,25 @@ BEGIN
   DELETE FROM cn_relay.event_topics l
     WHERE l.topic_id = ANY (topics) AND l.created_at = the_time AND l.event_id = the_id
       AND l.ingested_at = the_ingested_at AND l.lifetime = the_lifetime;
-  -- SQL can't read tags that hold U+0000; the rows of such an event go when it is purged.
-  IF raw IS NULL THEN
-    DELETE FROM cn_relay.event_tags g
-      USING (SELECT DISTINCT (t ->> 0)::"char" AS name, cn_relay.tag_value_key(t ->> 1) AS value
-             FROM json_array_elements(tags) t
-             WHERE (t ->> 0) ~ '^[a-zA-Z]$' AND (t ->> 1) IS NOT NULL) k
-      WHERE g.name = k.name AND g.value = k.value AND g.created_at = the_time AND g.event_id = the_id
-        AND g.ingested_at = the_ingested_at AND g.lifetime = the_lifetime;
+  DELETE FROM cn_relay.event_tags g USING cn_relay.tag_keys(tags, raw IS NOT NULL) k
+    WHERE g.name = k.name AND g.value = k.value AND g.created_at = the_time AND g.event_id = the_id
+      AND g.ingested_at = the_ingested_at AND g.lifetime = the_lifetime;
+END $$;
+
+-- When an event may go by its age: `lost_at` is when it lost its effect, the periods are those of the node in days. Never
+-- (infinity): the current version of its key.
+CREATE FUNCTION cn_relay.event_due(effective_key text, kind integer, topics text[], ingested_at timestamptz,
+                                   lost_at timestamptz, regular_days integer, superseded_days integer,
+                                   deletion_days integer) RETURNS timestamptz LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog AS $$
+BEGIN
+  IF effective_key IS NOT NULL THEN
+    RETURN coalesce(lost_at + make_interval(hours => 24 * cn_relay.topic_days(topics, 'superseded_days', superseded_days)),
+                    'infinity');
+  ELSIF kind = 5 THEN
+    RETURN ingested_at + make_interval(hours => 24 * cn_relay.topic_days(topics, 'deletion_days', deletion_days));
   END IF;
+  RETURN ingested_at + make_interval(hours => 24 * cn_relay.topic_days(topics, 'retention_days', regular_days));
 END $$;
 
 -- Ends the effect of one event, `state` being deleted, superseded or expired: marks its row and deletes its
@@ -658,7 +735,7 @@ BEGIN
       CASE WHEN e.kind = 1059 THEN array_append(cn_relay.recipients_in(e.tags::text), e.pubkey) ELSE ARRAY[e.pubkey] END);
 END $$;
 
--- Deletes one event with its links and tags; those of an event whose tags SQL can't read are the caller's matter.
+-- Deletes one event with its links and tags, and takes it out of topic_usage. Under the log's lock.
 CREATE FUNCTION cn_relay.erase(the_id text, the_ingested_at timestamptz, the_lifetime "char") RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -666,10 +743,229 @@ DECLARE
 BEGIN
   DELETE FROM cn_relay.events
     WHERE event_id = the_id AND ingested_at = the_ingested_at AND lifetime = the_lifetime
-    RETURNING created_at, tags, topics, raw INTO e;
+    RETURNING created_at, tags, topics, raw, cn_relay.event_bytes(content, tags::text, raw) AS bytes INTO e;
   IF FOUND THEN
     PERFORM cn_relay.unlink(the_id, the_ingested_at, the_lifetime, e.created_at, e.tags, e.topics, e.raw);
+    UPDATE cn_relay.topic_usage u SET events = u.events - 1, bytes = u.bytes - e.bytes
+      WHERE u.topic_id = ANY (e.topics || ''::text)
+        AND u.week = CASE the_lifetime WHEN 'r' THEN cn_relay.week_of(the_ingested_at) ELSE '-infinity' END;
   END IF;
+END $$;
+
+-- ---------------------------------------------------------------------------------------------- functions: retention
+
+-- About what an event takes in tables and indexes, the log and the search index apart: a fixed part for the rows and index
+-- entries of the event, its link and its dedupe row, and its text, in which tags count five times: each of one letter
+-- has a row and an index entry of its own. Of 300,000 events of 213 bytes and one topic each took 2,023 bytes.
+CREATE FUNCTION cn_relay.event_bytes(content text, tags text, raw bytea) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 1700 + octet_length(content) + 5 * octet_length(tags) + coalesce(octet_length(raw), 0);
+
+-- The longest of the periods called `name` (retention_days, ...) that these topics have, in days; a topic without one has
+-- `fallback`.
+CREATE FUNCTION cn_relay.topic_days(topics text[], name text, fallback integer) RETURNS integer LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog AS $$
+DECLARE
+  longest integer := 0;
+  topic text;
+BEGIN
+  FOREACH topic IN ARRAY topics LOOP
+    longest := greatest(longest, coalesce((SELECT (s.ingest_policy ->> name)::integer FROM cn_relay.node_subscriptions s
+                                           WHERE s.topic_id = topic), fallback));
+  END LOOP;
+  RETURN longest;
+END $$;
+
+-- The longest period of regular events: that of the node or of a topic.
+CREATE FUNCTION cn_relay.longest_days(regular_days integer) RETURNS integer LANGUAGE sql STABLE
+RETURN greatest(regular_days, (SELECT max((s.ingest_policy ->> 'retention_days')::integer) FROM cn_relay.node_subscriptions s
+                               WHERE s.ingest_policy ? 'retention_days'));
+
+-- Removes events with their links and tags and takes them out of topic_usage, in the caller's transaction; nothing of it shows
+-- in the log. Leaves out those that somebody has locked. Returns what went.
+--
+-- Whoever stores events locks some of these rows and then rows of topic_usage, or the other way round. So this never waits for
+-- an event, and for topic_usage at the very end and a tenth of a second at most: then it ends with lock_not_available, and the caller repeats it.
+CREATE FUNCTION cn_relay.purge_events(ids text[], times timestamptz[], lifetimes text[], OUT events bigint, OUT bytes bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog SET lock_timeout = '100ms' SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  used_topics text[];
+  used_weeks timestamptz[];
+  used_events bigint[];
+  used_bytes bigint[];
+BEGIN
+  WITH k AS MATERIALIZED (
+    SELECT * FROM unnest(ids, times, lifetimes) AS k (event_id, ingested_at, lifetime)
+  ), e AS MATERIALIZED (
+    SELECT e.* FROM k CROSS JOIN LATERAL (
+      SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, e.topics, e.tags, e.raw,
+        cn_relay.event_bytes(e.content, e.tags::text, e.raw) AS bytes
+      FROM cn_relay.events e
+      WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char"
+      FOR UPDATE SKIP LOCKED) e
+  ), unlinked AS (
+    DELETE FROM cn_relay.event_topics l USING (
+      SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, t.topic_id
+      FROM e CROSS JOIN LATERAL unnest(e.topics) AS t (topic_id)) x
+    WHERE l.topic_id = x.topic_id AND l.created_at = x.created_at AND l.event_id = x.event_id
+      AND l.ingested_at = x.ingested_at AND l.lifetime = x.lifetime
+  ), untagged AS (
+    DELETE FROM cn_relay.event_tags g USING (
+      SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, k.name, k.value
+      FROM e CROSS JOIN LATERAL cn_relay.tag_keys(e.tags, e.raw IS NOT NULL) k) x
+    WHERE g.name = x.name AND g.value = x.value AND g.created_at = x.created_at AND g.event_id = x.event_id
+      AND g.ingested_at = x.ingested_at AND g.lifetime = x.lifetime
+  ), gone AS (
+    DELETE FROM cn_relay.events d USING e
+    WHERE d.event_id = e.event_id AND d.ingested_at = e.ingested_at AND d.lifetime = e.lifetime
+  ), marked AS (
+    UPDATE cn_relay.event_dedupe d SET purged_at = now() FROM e WHERE d.event_id = e.event_id
+  ), used AS (
+    SELECT t.topic_id, CASE e.lifetime WHEN 'r' THEN cn_relay.week_of(e.ingested_at) ELSE '-infinity' END AS week,
+      count(*) AS events, sum(e.bytes)::bigint AS bytes
+    FROM e CROSS JOIN LATERAL unnest(e.topics || ''::text) AS t (topic_id) GROUP BY 1, 2
+  )
+  SELECT array_agg(u.topic_id), array_agg(u.week), array_agg(u.events), array_agg(u.bytes),
+    coalesce(sum(u.events) FILTER (WHERE u.topic_id = ''), 0), coalesce(sum(u.bytes) FILTER (WHERE u.topic_id = ''), 0)
+  INTO used_topics, used_weeks, used_events, used_bytes, events, bytes FROM used u;
+  IF events = 0 THEN
+    RETURN;
+  END IF;
+  PERFORM FROM cn_relay.topic_usage u
+    WHERE (u.topic_id, u.week) IN (SELECT * FROM unnest(used_topics, used_weeks))
+    ORDER BY u.topic_id, u.week FOR UPDATE;
+  UPDATE cn_relay.topic_usage u SET events = u.events - x.events, bytes = u.bytes - x.bytes
+    FROM unnest(used_topics, used_weeks, used_events, used_bytes) AS x (topic_id, week, events, bytes)
+    WHERE u.topic_id = x.topic_id AND u.week = x.week;
+  PERFORM pg_notify(cn_names.channel_purged(), '');
+END $$;
+
+-- Moves regular events with their links and tags to where they stay after their week has gone. A reader sees each once. Under
+-- the log's lock: whoever stores events must not look for one where it no longer is. Returns how many it moved.
+CREATE FUNCTION cn_relay.keep_events(ids text[], times timestamptz[]) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog SET lock_timeout = '2s' SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  moved bigint;
+BEGIN
+  PERFORM pg_advisory_xact_lock(cn_names.lock_log());
+  WITH k AS MATERIALIZED (
+    SELECT DISTINCT * FROM unnest(ids, times) AS k (event_id, ingested_at)
+  ), e AS (
+    UPDATE cn_relay.events e SET lifetime = 'k' FROM k
+    WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = 'r'
+    RETURNING e.event_id, e.ingested_at, e.created_at, e.topics, e.tags, e.raw,
+      cn_relay.event_bytes(e.content, e.tags::text, e.raw) AS bytes,
+      CASE WHEN e.kind = 1059 THEN array_append(cn_relay.recipients_in(e.tags::text), e.pubkey) ELSE ARRAY[e.pubkey] END AS parties
+  ), noted AS (
+    -- A pass that looks for the events of those who vanish may have been where these stand now.
+    UPDATE cn_relay.vanish_requests q SET moved = true
+    WHERE q.pass IS NOT NULL AND q.pubkey IN (SELECT unnest(e.parties) FROM e)
+  ), links AS (
+    UPDATE cn_relay.event_topics l SET lifetime = 'k' FROM (
+      SELECT e.event_id, e.ingested_at, e.created_at, t.topic_id FROM e CROSS JOIN LATERAL unnest(e.topics) AS t (topic_id)) x
+    WHERE l.topic_id = x.topic_id AND l.created_at = x.created_at AND l.event_id = x.event_id
+      AND l.ingested_at = x.ingested_at AND l.lifetime = 'r'
+  ), tags AS (
+    UPDATE cn_relay.event_tags g SET lifetime = 'k' FROM (
+      SELECT e.event_id, e.ingested_at, e.created_at, k.name, k.value
+      FROM e CROSS JOIN LATERAL cn_relay.tag_keys(e.tags, e.raw IS NOT NULL) k) x
+    WHERE g.name = x.name AND g.value = x.value AND g.created_at = x.created_at AND g.event_id = x.event_id
+      AND g.ingested_at = x.ingested_at AND g.lifetime = 'r'
+  ), used AS (
+    SELECT t.topic_id, w.week, w.sign * count(*) AS events, w.sign * sum(e.bytes)::bigint AS bytes
+    FROM e CROSS JOIN LATERAL unnest(e.topics || ''::text) AS t (topic_id)
+      CROSS JOIN LATERAL (VALUES (cn_relay.week_of(e.ingested_at), -1), ('-infinity', 1)) AS w (week, sign)
+    GROUP BY t.topic_id, w.week, w.sign
+  ), counted AS (
+    INSERT INTO cn_relay.topic_usage AS u (topic_id, week, events, bytes)
+    SELECT * FROM used ORDER BY 1, 2
+    ON CONFLICT (topic_id, week) DO UPDATE SET events = u.events + excluded.events, bytes = u.bytes + excluded.bytes
+  )
+  SELECT count(*) INTO moved FROM e;
+  RETURN moved;
+END $$;
+
+-- Takes the partitions of the week that begins then out of their tables: its events are gone for everybody in the same moment.
+-- Returns how many events that were, as topic_usage knows; NULL: there are no such partitions. drop_detached() gives their space back.
+--
+-- An open transaction that has read events keeps the week from going: then this ends with lock_not_available after at most three
+-- tenths of a second, during which readers and writers wait behind it. (DETACH CONCURRENTLY would not make them wait; but it can't
+-- run in a function, and the role that a node runs as may not alter the tables.)
+CREATE FUNCTION cn_relay.detach_week(week timestamptz) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog SET lock_timeout = '100ms' AS $$
+DECLARE
+  parent text;
+  found_any boolean := false;
+  events bigint;
+BEGIN
+  IF week <> cn_relay.week_of(week) OR week + interval '7 days' > now() THEN
+    RAISE EXCEPTION '% is no week that is over', week USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+  -- Whoever makes partitions locks the same tables.
+  IF NOT pg_try_advisory_xact_lock(cn_names.lock_relay_partitions()) THEN
+    RAISE EXCEPTION 'somebody makes partitions' USING ERRCODE = 'lock_not_available';
+  END IF;
+  LOCK TABLE ONLY cn_relay.events_regular, ONLY cn_relay.event_topics_regular, ONLY cn_relay.event_tags_regular
+    IN ACCESS EXCLUSIVE MODE;
+  FOREACH parent IN ARRAY ARRAY['events', 'event_topics', 'event_tags'] LOOP
+    IF EXISTS (SELECT FROM pg_inherits i
+               WHERE i.inhparent = format('cn_relay.%I', parent || '_regular')::regclass
+                 AND i.inhrelid = to_regclass('cn_relay.' || cn_relay.week_table(parent, week))) THEN
+      EXECUTE format('ALTER TABLE cn_relay.%I DETACH PARTITION cn_relay.%I', parent || '_regular',
+                     cn_relay.week_table(parent, week));
+      found_any := true;
+    END IF;
+  END LOOP;
+  IF NOT found_any THEN
+    RETURN NULL;
+  END IF;
+  SELECT coalesce(sum(u.events), 0) INTO events FROM cn_relay.topic_usage u
+    WHERE u.topic_id = '' AND u.week = detach_week.week;
+  DELETE FROM cn_relay.topic_usage u WHERE u.week = detach_week.week;
+  PERFORM pg_notify(cn_names.channel_purged(), '');
+  RETURN events;
+END $$;
+
+-- Drops the tables that detach_week() has taken out, also those that a process left when it was killed. Nobody reads them, so
+-- nobody waits. Returns the bytes that this gave back.
+CREATE FUNCTION cn_relay.drop_detached() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog SET lock_timeout = '100ms' AS $$
+DECLARE
+  bytes bigint := 0;
+  child regclass;
+BEGIN
+  FOR child IN
+    SELECT c.oid FROM pg_class c
+    WHERE c.relnamespace = 'cn_relay'::regnamespace AND c.relkind = 'r' AND NOT c.relispartition
+      AND c.relname ~ '^(events|event_topics|event_tags)_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
+  LOOP
+    bytes := bytes + pg_total_relation_size(child);
+    EXECUTE format('DROP TABLE %s', child);
+  END LOOP;
+  RETURN bytes;
+END $$;
+
+-- Makes topic_usage anew by counting, under the log's lock: nothing is stored meanwhile. Returns how many rows were wrong.
+CREATE FUNCTION cn_relay.recount_usage() RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE
+  wrong bigint;
+BEGIN
+  PERFORM pg_advisory_xact_lock(cn_names.lock_log());
+  WITH counted AS MATERIALIZED (
+    SELECT t.topic_id, CASE e.lifetime WHEN 'r' THEN cn_relay.week_of(e.ingested_at) ELSE '-infinity' END AS week,
+      count(*) AS events, sum(cn_relay.event_bytes(e.content, e.tags::text, e.raw))::bigint AS bytes
+    FROM cn_relay.events e CROSS JOIN LATERAL unnest(e.topics || ''::text) AS t (topic_id) GROUP BY 1, 2
+  ), differing AS MATERIALIZED (
+    SELECT topic_id, week, coalesce(c.events, 0) AS events, coalesce(c.bytes, 0) AS bytes
+    FROM counted c FULL JOIN cn_relay.topic_usage u USING (topic_id, week)
+    WHERE coalesce(c.events, 0) <> coalesce(u.events, 0) OR coalesce(c.bytes, 0) <> coalesce(u.bytes, 0)
+  ), mended AS (
+    INSERT INTO cn_relay.topic_usage (topic_id, week, events, bytes) SELECT * FROM differing
+    ON CONFLICT (topic_id, week) DO UPDATE SET events = excluded.events, bytes = excluded.bytes
+  )
+  SELECT count(*) INTO wrong FROM differing;
+  RETURN wrong;
 END $$;
 
 -- ---------------------------------------------------------------------------------------------- functions: consumers
@@ -838,7 +1134,7 @@ CREATE TRIGGER replays AFTER UPDATE OF last_seq ON cn_relay.consumer_offsets FOR
 INSERT INTO cn_relay.node_subscriptions (topic_id, enabled, pinned) VALUES ('kukuri:global', true, true);
 INSERT INTO cn_relay.log_floor DEFAULT VALUES;
 INSERT INTO cn_relay.vanish_pass DEFAULT VALUES;
-SELECT cn_relay.ensure_partitions(now() + interval '1 month');
+SELECT cn_relay.ensure_partitions(now() + interval '3 days');
 
 -- ---------------------------------------------------------------------------------------------- grants
 
@@ -853,7 +1149,11 @@ CREATE POLICY own_row ON cn_relay.consumer_offsets USING (
 
 -- Every role may call a new function; consumers from outside may call none that writes or that shows other consumers.
 REVOKE EXECUTE ON FUNCTION cn_relay.add_partition(text, text, text, text, text), cn_relay.ensure_partitions(timestamptz),
-  cn_relay.drop_log_partition(bigint), cn_relay.ensure_open_indexes(),
+  cn_relay.drop_log_partition(bigint), cn_relay.ensure_week(timestamptz), cn_relay.ensure_open_indexes(),
+  cn_relay.detach_week(timestamptz), cn_relay.drop_detached(), cn_relay.purge_events(text[], timestamptz[], text[]),
+  cn_relay.keep_events(text[], timestamptz[]), cn_relay.topic_days(text[], text, integer), cn_relay.longest_days(integer),
+  cn_relay.recount_usage(),
+  cn_relay.event_due(text, integer, text[], timestamptz, timestamptz, integer, integer, integer),
   cn_relay.log_place(), cn_relay.note_log_place(bigint), cn_relay.move_log(bigint), cn_relay.check_log(bigint, boolean),
   cn_relay.lock_log(bigint), cn_relay.lock_log_trigger(), cn_relay.retire(text, timestamptz, "char", text),
   cn_relay.unlink(text, timestamptz, "char", bigint, json, text[], bytea), cn_relay.erase(text, timestamptz, "char"),

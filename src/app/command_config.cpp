@@ -17,6 +17,7 @@
 #include "base/live_config.hpp"
 #include "embedded/folder.hpp"
 #include "net/config.hpp"
+#include "relay/retention.hpp"
 
 namespace todoke::app {
 namespace {
@@ -188,6 +189,18 @@ ConfigTrial tried(const std::vector<Config>& nodes, const std::vector<ConfigRow>
   return first;
 }
 
+// Topics may be kept longer than the node's own periods say; the database knows.
+Task<void> refuse_periods(pg::Connection& connection, const ConfigTrial& trial) {
+  const auto before = relay::retention_periods_from(trial.before);
+  const auto after = relay::retention_periods_from(trial.after);
+  if (before == after) co_return;
+  const auto was =
+      co_await relay::period_problem(connection, before, std::nullopt, std::nullopt, answer_deadline());
+  const auto problem =
+      co_await relay::period_problem(connection, after, std::nullopt, std::nullopt, answer_deadline());
+  if (problem && problem != was) throw UserError(*problem);
+}
+
 // What the person who set it would not expect.
 void tell_surprises(const ConfigTrial& trial, const std::string& key,
                     const std::optional<std::string>& value) {
@@ -213,6 +226,7 @@ Task<void> change_key(pg::Connection& connection, const std::vector<Config>& nod
       co_return;
     }
     const auto trial = tried(nodes, rows, key, value);
+    co_await refuse_periods(connection, trial);
     ConfigChange asked{stored.service, key, value, stored.version, operator_name()};
     const auto version = co_await change_service_config(connection, std::move(asked), deadline);
     if (!version) continue;

@@ -32,6 +32,7 @@
 #include "pg/config.hpp"
 #include "pg/migrations.hpp"
 #include "relay/config.hpp"
+#include "relay/retention.hpp"
 
 namespace todoke::app {
 namespace {
@@ -211,6 +212,10 @@ Task<void> check_live_configuration(pg::Connection& connection, const Config& co
   for (const auto& problem : live.problems()) {
     report.fail("live keys", problem + ": `todoke config set` or `unset` mends it");
   }
+  const auto problem =
+      co_await relay::period_problem(connection, relay::retention_periods_from(live.config()), std::nullopt,
+                                     std::nullopt, Deadline::after(kAskLimit));
+  if (problem) report.fail("retention", *problem);
   for (const auto& hidden : live.hidden()) report.warn("live keys", "no effect: " + hidden);
   for (const auto& removed : live.config().removed_settings()) {
     if (removed.layer == Layer::database) report.warn("live keys", removed.text + " (`todoke config unset`)");

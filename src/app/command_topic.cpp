@@ -6,9 +6,11 @@
 
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/retention_periods.hpp"
 #include "app/topic_ids.hpp"
 #include "app/topic_sql.hpp"
 #include "base/bytes.hpp"
+#include "base/json_writer.hpp"
 #include "nostr/topics.hpp"
 #include "pg/error.hpp"
 #include "relay/config.hpp"
@@ -41,9 +43,10 @@ Task<void> list_topics(pg::Connection& connection) {
   }
 }
 
-Task<void> enable_topics(pg::Connection& connection, std::int64_t enabled_max, std::string text,
+Task<void> enable_topics(pg::Connection& connection, const Config& config, std::string text,
                          std::vector<TopicId> ids, std::optional<std::string> policy) {
   const auto deadline = answer_deadline();
+  const auto enabled_max = config.get(relay::keys::kTopicsMax);
   for (const auto& id : ids) {
     const auto name = text == id.text() ? std::nullopt : std::optional(text);
     const auto others = co_await connection.query(sql::kEnabledTopics, {id.text()}, deadline);
@@ -53,6 +56,7 @@ Task<void> enable_topics(pg::Connection& connection, std::int64_t enabled_max, s
     }
     std::string refused;
     try {
+      if (policy) co_await refuse_policy(connection, config, id.text(), *policy);
       pg::Params params(id.text(), policy, name);
       co_await connection.query(sql::kEnableTopic, std::move(params), deadline);
     } catch (const pg::Error& error) {
@@ -63,6 +67,48 @@ Task<void> enable_topics(pg::Connection& connection, std::int64_t enabled_max, s
     }
     if (!refused.empty()) throw UserError(fmt::format("--policy: {}", refused));
     print(fmt::format("enabled {}\n", id.text()));
+  }
+}
+
+// {"retention_days": 90, "priority": null} of retention_days=90 priority=
+std::string changes_of(const std::vector<std::string>& words) {
+  JsonWriter json;
+  json.begin_object();
+  for (const auto& word : words) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError(fmt::format("topic policy: '{}' is not key=value", word));
+    json.key(word.substr(0, equals));
+    const auto value = word.substr(equals + 1);
+    const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+    if (value.empty()) {
+      json.raw("null");
+    } else if (value == "true" || value == "false" || is_number) {
+      json.raw(value);
+    } else {
+      json.value(value);
+    }
+  }
+  json.end_object();
+  return std::move(json).text();
+}
+
+Task<void> change_policies(pg::Connection& connection, const Config& config, std::vector<TopicId> ids,
+                           std::string changes, bool as_json) {
+  const auto deadline = answer_deadline();
+  for (const auto& id : ids) {
+    pg::Params merged(id.text(), changes);
+    const auto rows = co_await connection.query(sql::kMergedPolicy, std::move(merged), deadline);
+    if (rows.empty()) throw UserError(fmt::format("{} is not listed: enable it first", id.text()));
+    const auto policy = rows.one().get<std::string>(0);
+    const auto problem = rows.one().get<std::optional<std::string>>(1);
+    if (problem) throw UserError(fmt::format("ingest_policy of {}: {}", id.text(), *problem));
+    if (changes != "{}") {
+      co_await refuse_policy(connection, config, id.text(), policy);
+      pg::Params params(id.text(), changes);
+      co_await connection.query(sql::kChangePolicy, std::move(params), deadline);
+    }
+    print(as_json ? policy + "\n" : fmt::format("policy of {}: {}\n", id.text(), policy));
   }
 }
 
@@ -105,6 +151,8 @@ Task<void> show_topics(pg::Connection& connection, const Config& config, std::st
                         pinned ? "as the operator decided (pinned)" : "as its subscribers are counted"));
       print(fmt::format("subscribers {}\n", row.get<std::int32_t>(3)));
       print(fmt::format("policy      {}\n", row.get<std::string>(4)));
+      print(fmt::format("stored      {} events, about {} bytes\n", row.get<std::int64_t>(8),
+                        row.get<std::int64_t>(9)));
       print(fmt::format("since       {}, changed {}\n", row.get<std::string>(5), row.get<std::string>(6)));
     }
     pg::Params params(id.text(), kCountedMax);
@@ -132,16 +180,20 @@ void print_ids(const Config& config, const std::string& text, bool quiet) {
 
 int run_topic(const Arguments& arguments) {
   const auto& words = arguments.words;
-  if (words.empty()) throw UsageError("topic: say list, enable, disable, id or show");
-  const auto config = load_config(arguments);
+  if (words.empty()) throw UsageError("topic: say list, enable, policy, disable, id or show");
+  const auto own = load_config(arguments);
+  const auto config =
+      words[0] == "enable" || words[0] == "policy" ? config_in_force(own, arguments.keys) : own;
   if (words[0] == "list") {
     if (words.size() > 1) throw UsageError("topic list takes no topic");
     with_running_database(config, [](pg::Connection& connection) { return list_topics(connection); });
     return 0;
   }
-  const bool known = words[0] == "enable" || words[0] == "disable" || words[0] == "id" || words[0] == "show";
-  if (!known) throw UsageError(fmt::format("topic {}: say list, enable, disable, id or show", words[0]));
-  if (words.size() != 2)
+  const bool known = words[0] == "policy" || words[0] == "enable" || words[0] == "disable" ||
+                     words[0] == "id" || words[0] == "show";
+  if (!known)
+    throw UsageError(fmt::format("topic {}: say list, enable, policy, disable, id or show", words[0]));
+  if (words.size() < 2 || (words.size() > 2 && words[0] != "policy"))
     throw UsageError(fmt::format("topic {}: name one topic, by its id or its name", words[0]));
   const auto& text = words[1];
   if (words[0] == "id") {
@@ -153,7 +205,12 @@ int run_topic(const Arguments& arguments) {
     std::optional<std::string> policy;
     if (arguments.has("policy")) policy = arguments.options.at("policy");
     with_running_database(config, [&](pg::Connection& connection) {
-      return enable_topics(connection, config.get(relay::keys::kTopicsMax), text, ids, policy);
+      return enable_topics(connection, config, text, ids, policy);
+    });
+  } else if (words[0] == "policy") {
+    auto changes = changes_of({words.begin() + 2, words.end()});
+    with_running_database(config, [&](pg::Connection& connection) {
+      return change_policies(connection, config, ids, changes, arguments.has("json"));
     });
   } else if (words[0] == "disable") {
     with_running_database(config,
@@ -171,7 +228,9 @@ Command topic_command() {
   return {
       .name = "topic",
       .summary = "list, enable, disable and explain the topics that the node takes",
-      .synopsis = "list | enable TOPIC [--policy JSON] | disable TOPIC | id NAME [-q] | show TOPIC",
+      .synopsis =
+          "list | enable TOPIC [--policy JSON] | policy TOPIC [KEY=VALUE…] [--json] | disable TOPIC | id "
+          "NAME [-q] | show TOPIC",
       .details =
           "TOPIC is a topic id (kukuri:global, kukuri:<64 hex>, kukuri:user:<64 hex>, or one of "
           "topics.reserved) or a name such as Bitcoin, which stands for its id. A running relay sees a "
@@ -179,11 +238,15 @@ Command topic_command() {
           "A topic that was enabled here is pinned: it stays enabled whether users subscribe to it or "
           "not. One that was disabled here while users subscribe to it stays disabled.\n\n"
           "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
-          "keys: retention_days, max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
-          "normal, high).",
+          "keys: retention_days, superseded_days, deletion_days, tombstone_days, dedupe_days "
+          "(docs/retention.md), max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
+          "normal, high). policy shows it, or changes the keys that are named and leaves the others; KEY= "
+          "takes one "
+          "away.",
       .options = {{"policy", "JSON", "the topic's ingest_policy", {"enable"}},
+                  {"json", "", "the policy alone, as JSON", {"policy"}},
                   {"quiet", "", "the id alone", {"id"}, 'q'}},
-      .words_max = 2,
+      .words_max = 12,
       .run = run_topic,
   };
 }

@@ -69,7 +69,7 @@ const std::map<std::string_view, Command>& commands() {
     std::map<std::string_view, Command> by_name;
     for (auto* make :
          {audit_command, config_command, consumers_command, doctor_command, migrate_command, orders_command,
-          psql_command, run_command, topic_command, up_command, version_command}) {
+          psql_command, retention_command, run_command, topic_command, up_command, version_command}) {
       auto command = make();
       by_name.emplace(command.name, std::move(command));
     }

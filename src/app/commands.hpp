@@ -18,6 +18,7 @@ Command doctor_command();
 Command migrate_command();
 Command orders_command();
 Command psql_command();
+Command retention_command();
 Command run_command();
 Command topic_command();
 Command up_command();

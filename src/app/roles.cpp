@@ -58,10 +58,11 @@ void build_orders_role(NodeParts& parts) {
 
 // The Nostr relay: takes events, stores them, serves them.
 void build_relay_role(NodeParts& parts) {
-  relay::RelayParts relay{parts.config,        parts.clock,       parts.relay_executor, parts.read_executor,
-                          parts.pools.control, parts.pools.reads, parts.listener,       parts.database,
-                          parts.log,           parts.pressure,    parts.search,         parts.metrics,
-                          parts.public_router, kVersion,          parts.on_change};
+  relay::RelayParts relay{
+      parts.config,      parts.clock,    parts.relay_executor, parts.read_executor, parts.pools.control,
+      parts.pools.reads, parts.listener, parts.database,       parts.log,           parts.pressure,
+      parts.search,      parts.health,   parts.metrics,        parts.public_router, kVersion,
+      parts.on_change};
   for (auto& service : relay::build_relay(std::move(relay)))
     parts.add_service(std::make_shared<OnLoop>(parts.relay_executor, std::move(service)));
 }

@@ -7,8 +7,21 @@ ORDER BY enabled DESC, topic_id LIMIT $1;
 -- name: show_topic
 SELECT s.topic_id, s.enabled, s.pinned, s.ref_count, s.ingest_policy::text,
   to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-  to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), s.name
-FROM cn_relay.node_subscriptions s WHERE s.topic_id = $1;
+  to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), s.name,
+  coalesce(u.events, 0)::bigint, coalesce(u.bytes, 0)::bigint
+FROM cn_relay.node_subscriptions s, (
+  SELECT sum(u.events) AS events, sum(u.bytes) AS bytes FROM cn_relay.topic_usage u WHERE u.topic_id = $1) u
+WHERE s.topic_id = $1;
+
+-- What the policy of a topic becomes with these changes, and what is wrong with it.
+-- name: merged_policy
+SELECT p.policy::text, cn_relay.ingest_policy_problem(p.policy)
+FROM (SELECT jsonb_strip_nulls(s.ingest_policy || $2::text::jsonb) AS policy FROM cn_relay.node_subscriptions s
+      WHERE s.topic_id = $1) p;
+
+-- name: change_policy
+UPDATE cn_relay.node_subscriptions SET ingest_policy = jsonb_strip_nulls(ingest_policy || $2::text::jsonb)
+WHERE topic_id = $1;
 
 -- The newest event that is in effect, and how many there are up to $2.
 -- name: topic_events

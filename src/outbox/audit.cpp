@@ -94,7 +94,7 @@ Task<Removals> read_removals(pg::Connection& connection) {
   }
 }
 
-// Upserts of (from, to] whose event is gone: its month has been dropped, or an operator has removed it
+// Upserts of (from, to] whose event is gone: it was purged, or an operator has removed it
 // (purged), or it is lost.
 Task<void> check_upserts(pg::Connection& connection, std::int64_t from, std::int64_t to,
                          std::optional<Removals>& removals, LogAudit& result) {

@@ -17,12 +17,13 @@ SELECT max(seq) FROM (
 -- name: log_bounds
 SELECT f.dropped_until, (SELECT coalesce(max(seq), 0) FROM cn_relay.events_outbox) FROM cn_relay.log_floor f;
 
--- Upserts of (from, to] whose event is not there, and whether its month has been dropped.
+-- Upserts of (from, to] whose event is not there, and whether it was purged: its week was dropped, or it went by itself.
 -- name: upserts_without_event
 SELECT o.seq, o.event_id, o.ingested_at < (
   SELECT coalesce(min((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([^'']+)''\)'))[1]::timestamptz), now())
   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-  WHERE i.inhparent = 'cn_relay.events_regular'::regclass) AS is_dropped
+  WHERE i.inhparent = 'cn_relay.events_regular'::regclass)
+    OR EXISTS (SELECT FROM cn_relay.event_dedupe d WHERE d.event_id = o.event_id AND d.purged_at IS NOT NULL) AS is_dropped
 FROM cn_relay.events_outbox o
 WHERE o.seq > $1 AND o.seq <= $2 AND o.op = 'upsert'
   AND NOT EXISTS (SELECT FROM cn_relay.events e WHERE e.event_id = o.event_id AND e.ingested_at = o.ingested_at)

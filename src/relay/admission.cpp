@@ -45,8 +45,10 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
                   event->kind() == nostr::kVanish ||
                   std::any_of(incoming.topics.begin(), incoming.topics.end(),
                               [&](const auto& topic) { return topics.is_kept_longer(topic); });
+  incoming.dedupe_days = topics.dedupe_days(incoming.topics);
   if (const auto address = nostr::address_of(*event)) incoming.effective_key = nostr::effective_key(*address);
   if (event->kind() == nostr::kDeletion) {
+    incoming.tombstone_days = topics.tombstone_days(incoming.topics);
     incoming.targets = nostr::deletion_targets(*event);
     for (const auto& address : incoming.targets.addresses) {
       incoming.target_keys.push_back(nostr::effective_key(address));

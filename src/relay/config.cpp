@@ -71,6 +71,18 @@ Expected<void> check_sizes(const Config& config) {
   return {};
 }
 
+// Topics may have longer periods: `period_problem` (retention.hpp) looks at those.
+Expected<void> check_retention(const Config& config) {
+  const auto regular = config.get(keys::kRegularDays);
+  for (const auto* key : {&keys::kTombstoneDays, &keys::kDedupeDays}) {
+    if (config.get(*key) >= regular) continue;
+    return refuse(fmt::format(
+        "{} ({}) must be at least retention.regular_days ({}): what was purged could come back as news",
+        key->spec.name, config.get(*key), regular));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const KeySpec* const> config_keys() {
@@ -121,6 +133,11 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kEnforceAt.spec,
       &keys::kGrace.spec,
       &keys::kAuthTimeout.spec,
+      &keys::kRegularDays.spec,
+      &keys::kSupersededDays.spec,
+      &keys::kDeletionDays.spec,
+      &keys::kTombstoneDays.spec,
+      &keys::kDedupeDays.spec,
   };
   return kKeys;
 }
@@ -129,6 +146,7 @@ Expected<void> check_config(const Config& config) {
   if (auto checked = check_identity(config); !checked) return checked;
   if (auto checked = check_links(config); !checked) return checked;
   if (auto checked = check_reserved(config); !checked) return checked;
+  if (auto checked = check_retention(config); !checked) return checked;
   return check_sizes(config);
 }
 

@@ -394,6 +394,58 @@ inline constexpr Key<std::chrono::milliseconds> kAuthTimeout{{
     .max = 3'600'000,
     .live = true,
 }};
+inline constexpr Key<std::int64_t> kRegularDays{{
+    .name = "retention.regular_days",
+    .type = KeyType::integer,
+    .fallback = "30",
+    .meaning = "Days that a regular event is kept after it was accepted. It goes with its week, so "
+               "up to seven days later. A topic's retention_days goes before it.",
+    .min = 1,
+    .max = 36'500,
+    .live = true,
+}};
+inline constexpr Key<std::int64_t> kSupersededDays{{
+    .name = "retention.superseded_days",
+    .type = KeyType::integer,
+    .fallback = "7",
+    .meaning = "Days that a version of a replaceable or addressable event is kept after a newer one "
+               "replaced it, or after it was deleted or has expired. The current version stays. A "
+               "topic's superseded_days goes before it.",
+    .min = 1,
+    .max = 36'500,
+    .live = true,
+}};
+inline constexpr Key<std::int64_t> kDeletionDays{{
+    .name = "retention.deletion_days",
+    .type = KeyType::integer,
+    .fallback = "180",
+    .meaning = "Days that a deletion request (kind 5) is kept after it was accepted. A topic's "
+               "deletion_days goes before it.",
+    .min = 1,
+    .max = 36'500,
+    .live = true,
+}};
+inline constexpr Key<std::int64_t> kTombstoneDays{{
+    .name = "retention.tombstone_days",
+    .type = KeyType::integer,
+    .fallback = "180",
+    .meaning = "Days that the node knows after a deletion request which events it refuses by it. At "
+               "least every period of regular events. A topic's tombstone_days goes before it.",
+    .min = 1,
+    .max = 36'500,
+    .live = true,
+}};
+inline constexpr Key<std::int64_t> kDedupeDays{{
+    .name = "retention.dedupe_days",
+    .type = KeyType::integer,
+    .fallback = "180",
+    .meaning = "Days that the id of an event is known after it was seen last, so that a purged event "
+               "is no news. At least every period of regular events. A topic's dedupe_days goes "
+               "before it.",
+    .min = 1,
+    .max = 36'500,
+    .live = true,
+}};
 
 }  // namespace todoke::relay::keys
 

@@ -18,6 +18,9 @@ namespace {
 constexpr std::chrono::seconds kLogReadMax(10);
 constexpr std::int64_t kLogRowsMax = 500;
 
+// Retention purges in many small batches; the windows are not worth filling for each.
+constexpr std::chrono::seconds kForgetEvery(2);
+
 // A payload that is no number may mean any row.
 nostr::Seq seq_in(std::string_view payload) {
   nostr::Seq seq = LogFollower::kNoEnd;
@@ -132,6 +135,16 @@ void Hub::apply_gone(const Gone& gone) {
   subscriptions_.live().withdraw(gone.id);
 }
 
+// Which events were purged is not told: the windows are filled anew where they are asked for. Known ids stay, because a
+// purged event is still a duplicate.
+void Hub::forget_purged() {
+  const auto now = clock_.steady();
+  if (!was_purged_ || now < forget_at_) return;
+  was_purged_ = false;
+  forget_at_ = now + kForgetEvery;
+  cache_.clear();
+}
+
 void Hub::apply_stored(const LiveEventPtr& live) {
   if (!follower_.may_be_gone_later(live->event->id())) known_.add(live->event->id());
   cache_.add(live);
@@ -143,6 +156,12 @@ Task<void> Hub::start() {
   co_await connect(deadline);
   const auto row = co_await connection_->query(sql::kHead, {}, deadline);
   follower_.begin_at(nostr::Seq{row.one().get<std::int64_t>(0)});
+  purged_subscription_ = listener_.subscribe(pg::channels::kPurged, [this](const pg::Wake&) {
+    asio::post(executor_, [this] {
+      was_purged_ = true;
+      wake_up();
+    });
+  });
   subscription_ = listener_.subscribe(pg::channels::kLog, [this](const pg::Wake& wake) {
     const auto seq = wake.repoll ? LogFollower::kNoEnd : seq_in(wake.payload);
     asio::post(executor_, [this, seq] {
@@ -154,12 +173,14 @@ Task<void> Hub::start() {
 Task<void> Hub::run() {
   co_await PeriodicService::run();
   subscription_ = {};
+  purged_subscription_ = {};
   connection_.reset();
   co_await subscriptions_.wait_for_reads();
 }
 
 Task<void> Hub::round(RoundCause cause) {
   if (cause == RoundCause::time) follower_.told();
+  forget_purged();
   co_await catch_up();
   co_await notify_others();
 }

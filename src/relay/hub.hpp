@@ -60,6 +60,7 @@ class Hub final : public PeriodicService, public CommitListener {
   void apply_batches();
   void apply(const LogFollower::Batch& batch);
   void apply_gone(const Gone& gone);
+  void forget_purged();
   void apply_stored(const LiveEventPtr& live);
   void apply_row(const pg::Row& row);
   void delivered();
@@ -81,6 +82,9 @@ class Hub final : public PeriodicService, public CommitListener {
   Subscriptions subscriptions_;
   std::unique_ptr<pg::Connection> connection_;
   pg::Listener::Subscription subscription_;
+  pg::Listener::Subscription purged_subscription_;
+  bool was_purged_ = false;  // since the cache was emptied
+  SteadyTime forget_at_{};   // not before
 };
 
 }  // namespace todoke::relay

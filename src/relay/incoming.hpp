@@ -39,7 +39,10 @@ struct Incoming {
   std::vector<std::string> topics;  // those it is accepted for, at least one, each once
   std::optional<std::int64_t> expires_at;
   bool non_public = false;
-  bool kept = false;                     // outlives the monthly partitions
+  bool kept = false;  // outlives the weekly partitions
+  // For how long its id is known, and what it deletes, where its topics say so.
+  std::optional<std::int32_t> dedupe_days;
+  std::optional<std::int32_t> tombstone_days;
   std::string effective_key;             // empty for events that replace nothing
   nostr::DeletionTargets targets;        // of a deletion request
   std::vector<std::string> target_keys;  // the effective keys of targets.addresses

@@ -106,7 +106,8 @@ WHERE e.ingested_seq > $1 AND e.ingested_seq <= $2 AND e.deleted_at IS NULL AND 
 ORDER BY e.ingested_seq LIMIT $3;
 
 -- Those of a page that are in effect, in its order, until their text has reached $2 bytes: `place` in the page from 1
--- on, and the text `so_far`.
+-- on, and the text `so_far`. A regular event may have become one that is kept longer since the page was made; that is looked up
+-- only where it is no longer among the regular ones.
 -- name: events_of
 SELECT e.* FROM (
   SELECT e.*, k.place, sum(e.bytes) OVER (ORDER BY k.place ROWS UNBOUNDED PRECEDING) AS so_far
@@ -115,9 +116,13 @@ SELECT e.* FROM (
       SELECT e.event_id, e.pubkey, e.created_at, e.kind, e.tags::text, e.content, e.sig, e.raw, e.ingested_seq,
         extract(epoch FROM e.expires_at)::bigint AS expires_at, e.non_public, e.topics,
         octet_length(e.tags::text) + octet_length(e.content) + coalesce(octet_length(e.raw), 0) AS bytes
-      FROM cn_relay.events e
-      WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char"
-        AND e.deleted_at IS NULL AND e.superseded_at IS NULL LIMIT 1) e) e
+      FROM (
+        SELECT * FROM cn_relay.events e
+        WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char"
+        UNION ALL
+        SELECT * FROM cn_relay.events_kept e
+        WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND k.lifetime = 'r') e
+      WHERE e.deleted_at IS NULL AND e.superseded_at IS NULL LIMIT 1) e) e
 WHERE e.so_far - e.bytes < $2
 ORDER BY e.place;
 

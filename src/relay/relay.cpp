@@ -19,6 +19,7 @@
 #include "relay/eraser.hpp"
 #include "relay/hub.hpp"
 #include "relay/info.hpp"
+#include "relay/retention.hpp"
 #include "relay/session.hpp"
 #include "relay/writer.hpp"
 
@@ -85,6 +86,7 @@ TopicSettings topic_settings_from(const Config& config) {
   TopicSettings settings;
   settings.reserved = config.get(keys::kReserved);
   settings.accept_any = config.get(keys::kAcceptTopics) == "any";
+  settings.periods = retention_periods_from(config);
   settings.enabled_max = static_cast<std::int32_t>(config.get(keys::kTopicsMax));
   return settings;
 }
@@ -189,6 +191,10 @@ class Relay {
         ephemeral_(parts.executor, parts.pool, parts.listener, parts.clock, metrics_,
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
         eraser_(parts.executor, parts.pool, parts.database, hub_, parts.clock, metrics_),
+        retention_(
+            parts.executor,
+            RetentionOptions{.connect = parts.database, .periods = retention_periods_from(parts.config)},
+            parts.clock, parts.health, parts.metrics),
         event_rate_("event", per_minute(parts.config.get(keys::kEventsPerMinute)), rates_on(parts.config),
                     parts.clock, parts.metrics),
         req_rate_("req", per_minute(parts.config.get(keys::kReqsPerMinute)), rates_on(parts.config),
@@ -216,6 +222,8 @@ class Relay {
     settings_.store(std::make_shared<const SessionSettings>(std::move(settings)));
     config_.store(std::make_shared<const Config>(config));
     reader_.set_limits(read_limits_from(config));
+    topics_.set_periods(retention_periods_from(config));
+    retention_.set_periods(retention_periods_from(config));
     hub_.set_limits(size_of(config.get(keys::kSubscriptionsMax)), config.get(keys::kQueryTimeout));
     event_rate_.set(per_minute(config.get(keys::kEventsPerMinute)), rates_on(config));
     req_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));
@@ -247,6 +255,7 @@ class Relay {
   Writer& writer() { return writer_; }
   EphemeralExchange& ephemeral() { return ephemeral_; }
   Eraser& eraser() { return eraser_; }
+  Retention& retention() { return retention_; }
   [[nodiscard]] nostr::TopicPolicy policy() const { return policy_; }
   [[nodiscard]] std::string information() const {
     return information_document(*config_.load(), version_, clock_.now());
@@ -289,6 +298,7 @@ class Relay {
   Writer writer_;
   EphemeralExchange ephemeral_;
   Eraser eraser_;
+  Retention retention_;
   net::RateLimiter event_rate_;
   net::RateLimiter req_rate_;
   net::RateLimiter close_rate_;  // its own: a client that closes what it has opened may open at the full rate
@@ -382,7 +392,8 @@ std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts) {
           part_of(relay, relay->hub()),
           part_of(relay, relay->ephemeral()),
           part_of(relay, relay->writer()),
-          part_of(relay, relay->eraser())};
+          part_of(relay, relay->eraser()),
+          part_of(relay, relay->retention())};
 }
 
 }  // namespace todoke::relay

@@ -27,6 +27,7 @@ struct RelayParts {
   outbox::LogSignal& log;
   const outbox::Pressure& pressure;
   std::shared_ptr<outbox::SearchPort> search;  // null: there is no index
+  HealthBoard& health;
   metrics::Registry& metrics;
   net::Router& router;  // the public one
   std::string_view version;

@@ -109,14 +109,14 @@ class Columns {
     linked_.push_back(incoming.linked);
     recipients_.push_back(incoming.recipients.empty() ? std::nullopt
                                                       : std::optional(join_keys(incoming.recipients)));
+    keep_days_.push_back(incoming.dedupe_days);
     add_tags(incoming, lifetime);
   }
 
   [[nodiscard]] pg::Params params() const {
-    return {ids_,        pubkeys_,   kinds_,   times_,         tags_,       contents_,
-            sigs_,       expiries_,  raws_,    lifetimes_,     sources_,    classes_,
-            keys_,       jsons_,     topics_,  non_public_,    tag_ords_,   tag_names_,
-            tag_values_, tag_times_, tag_ids_, tag_lifetimes_, recipients_, linked_};
+    return {ids_,      pubkeys_,   kinds_,      times_,     tags_,    contents_,      sigs_,     expiries_,
+            raws_,     lifetimes_, sources_,    classes_,   keys_,    jsons_,         topics_,   non_public_,
+            tag_ords_, tag_names_, tag_values_, tag_times_, tag_ids_, tag_lifetimes_, recipients_, linked_, keep_days_};
   }
 
  private:
@@ -149,6 +149,7 @@ class Columns {
   std::vector<std::optional<std::string_view>> jsons_;
   std::vector<std::string> topics_;
   std::vector<bool> non_public_;
+  std::vector<std::optional<std::int32_t>> keep_days_;  // of the dedupe row
   std::vector<std::int32_t> tag_ords_;
   std::vector<std::string> tag_names_;
   std::vector<std::string> tag_values_;
@@ -167,7 +168,7 @@ class Targets {
     for (const auto& key : incoming.target_keys) add_row(incoming, std::nullopt, key);
   }
   [[nodiscard]] bool empty() const { return deletions_.empty(); }
-  [[nodiscard]] pg::Params params() const { return {deletions_, pubkeys_, times_, ids_, keys_}; }
+  [[nodiscard]] pg::Params params() const { return {deletions_, pubkeys_, times_, ids_, keys_, keep_days_}; }
 
  private:
   void add_row(const Incoming& incoming, std::optional<std::string> id, std::optional<std::string> key) {
@@ -176,6 +177,7 @@ class Targets {
     times_.push_back(incoming.event->created_at());
     ids_.push_back(std::move(id));
     keys_.push_back(std::move(key));
+    keep_days_.push_back(incoming.tombstone_days);
   }
 
   std::vector<std::string> deletions_;
@@ -183,6 +185,7 @@ class Targets {
   std::vector<std::int64_t> times_;
   std::vector<std::optional<std::string>> ids_;
   std::vector<std::optional<std::string>> keys_;
+  std::vector<std::optional<std::int32_t>> keep_days_;
 };
 
 // The parameters of request_vanish: one row for each request.

@@ -11,9 +11,10 @@ SELECT waited, head, since, moved FROM cn_relay.lock_log($1);
 WITH i AS MATERIALIZED (
   SELECT * FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::text[], $6::text[], $7::text[],
                        $8::bigint[], $9::bytea[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[],
-                       $15::text[], $16::boolean[], $23::text[], $24::boolean[])
+                       $15::text[], $16::boolean[], $23::text[], $24::boolean[], $25::int[])
     WITH ORDINALITY AS i (event_id, pubkey, kind, created_at, tags, content, sig, expires_at, raw, lifetime,
-                          source, class, effective_key, event_json, topics, non_public, recipients, is_linked, ord)
+                          source, class, effective_key, event_json, topics, non_public, recipients, is_linked,
+                          keep_days, ord)
 ), v AS MATERIALIZED (
   SELECT i.*, c.event_id AS old_id, c.created_at AS old_created_at, c.ingested_at AS old_ingested_at,
     CASE WHEN c.gone_at IS NULL THEN c.topics END AS old_topics,
@@ -57,7 +58,7 @@ WITH i AS MATERIALIZED (
     CASE op WHEN 'delete' THEN 'replaced' END
   FROM r
 ), deduped AS (
-  INSERT INTO cn_relay.event_dedupe (event_id) SELECT event_id FROM v WHERE verdict = 0
+  INSERT INTO cn_relay.event_dedupe (event_id, keep_days) SELECT event_id, keep_days FROM v WHERE verdict = 0
 ), stored AS (
   INSERT INTO cn_relay.events (event_id, pubkey, kind, created_at, tags, content, sig, ingested_at, ingested_seq,
                                source, expires_at, non_public, lifetime, effective_key, topics, raw)
@@ -76,6 +77,13 @@ WITH i AS MATERIALIZED (
   FROM unnest($17::int[], $18::text[], $19::text[], $20::bigint[], $21::text[], $22::text[])
          AS t (ord, name, value, created_at, event_id, lifetime)
   WHERE (SELECT array_agg(verdict ORDER BY ord) FROM v)[t.ord] = 0
+), counted AS (
+  INSERT INTO cn_relay.topic_usage AS u (topic_id, week, events, bytes)
+  SELECT t.topic_id, CASE r.lifetime WHEN 'r' THEN cn_relay.week_of(now()) ELSE '-infinity' END AS week, count(*),
+    sum(cn_relay.event_bytes(r.content, r.tags, r.raw))
+  FROM r CROSS JOIN LATERAL (SELECT r.topic_id UNION ALL SELECT '' WHERE r.n = 1) t
+  WHERE r.op = 'upsert' GROUP BY 1, 2 ORDER BY 1, 2
+  ON CONFLICT (topic_id, week) DO UPDATE SET events = u.events + excluded.events, bytes = u.bytes + excluded.bytes
 ), current AS (
   INSERT INTO cn_relay.current_versions (class, effective_key, pubkey, kind, event_id, created_at, ingested_at,
                                          topics, event_json)
@@ -101,8 +109,8 @@ SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM cn_relay
 -- just stored (now() is the transaction's). Returns the events that lost their effect.
 -- name: apply_deletions
 WITH f AS MATERIALIZED (
-  SELECT t.* FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[])
-    WITH ORDINALITY AS t (deletion_id, pubkey, created_at, target_id, target_a, ord)
+  SELECT t.* FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::int[])
+    WITH ORDINALITY AS t (deletion_id, pubkey, created_at, target_id, target_a, keep_days, ord)
   WHERE (SELECT true FROM cn_relay.events_kept e WHERE e.event_id = t.deletion_id AND e.ingested_at = now()
          LIMIT 1)
 ), named AS (
@@ -134,18 +142,19 @@ WITH f AS MATERIALIZED (
   UPDATE cn_relay.current_versions c SET gone_at = now(), updated_at = now() FROM hit
   WHERE c.effective_key = hit.effective_key AND c.event_id = hit.event_id
 ), tombs AS (
-  INSERT INTO cn_relay.deletion_tombstones (pubkey, target_event_id, deletion_event_id, created_at, applied_at)
-  SELECT f.pubkey, f.target_id, f.deletion_id, f.created_at,
+  INSERT INTO cn_relay.deletion_tombstones (pubkey, target_event_id, deletion_event_id, created_at, keep_days, applied_at)
+  SELECT f.pubkey, f.target_id, f.deletion_id, f.created_at, f.keep_days,
     CASE WHEN (SELECT true FROM hit WHERE hit.event_id = f.target_id) THEN now() END
   FROM f WHERE f.target_id IS NOT NULL
   ON CONFLICT (target_event_id, pubkey) WHERE target_event_id IS NOT NULL DO NOTHING
 ), address_tombs AS (
-  INSERT INTO cn_relay.deletion_tombstones (pubkey, target_a, deletion_event_id, created_at, applied_at)
-  SELECT f.pubkey, f.target_a, f.deletion_id, f.created_at,
+  INSERT INTO cn_relay.deletion_tombstones (pubkey, target_a, deletion_event_id, created_at, keep_days, applied_at)
+  SELECT f.pubkey, f.target_a, f.deletion_id, f.created_at, f.keep_days,
     CASE WHEN (SELECT true FROM hit WHERE hit.effective_key = f.target_a LIMIT 1) THEN now() END
   FROM f WHERE f.target_a IS NOT NULL
   ON CONFLICT (target_a) WHERE target_a IS NOT NULL DO UPDATE SET created_at = excluded.created_at,
     deletion_event_id = excluded.deletion_event_id, requested_at = excluded.requested_at,
+    keep_days = excluded.keep_days,
     applied_at = excluded.applied_at
     WHERE deletion_tombstones.created_at < excluded.created_at
 )
@@ -237,7 +246,7 @@ FROM unnest($1::text[], $2::bigint[], $3::timestamptz[]) AS h (event_id, hits, l
 WHERE d.event_id = h.event_id;
 
 -- name: ensure_partitions
-SELECT cn_relay.ensure_partitions(now() + interval '1 month');
+SELECT cn_relay.ensure_partitions(now() + interval '3 days');
 
 -- name: notify_outbox
 SELECT pg_notify(cn_names.channel_log(), $1);

@@ -1,10 +1,12 @@
 #include "relay/topic_book.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.hpp"
 #include "nostr/topics.hpp"
 #include "pg/channels.hpp"
+#include "relay/retention.hpp"
 #include "relay/topics_sql.hpp"
 
 namespace todoke::relay {
@@ -25,6 +27,27 @@ bool TopicSet::is_kept_longer(std::string_view topic) const {
   return found != enabled_.end() && found->second.kept_longer;
 }
 
+std::optional<std::int32_t> TopicSet::longest(std::span<const std::string> topics, std::int32_t Topic::* own,
+                                              std::int32_t others) const {
+  std::int32_t most = 0;
+  bool has_own = false;
+  for (const auto& topic : topics) {
+    const auto found = enabled_.find(topic);
+    const auto days = found == enabled_.end() ? 0 : found->second.*own;
+    has_own = has_own || days > 0;
+    most = std::max(most, days > 0 ? days : others);
+  }
+  return has_own ? std::optional(most) : std::nullopt;
+}
+
+std::optional<std::int32_t> TopicSet::dedupe_days(std::span<const std::string> topics) const {
+  return longest(topics, &Topic::dedupe_days, periods_.dedupe);
+}
+
+std::optional<std::int32_t> TopicSet::tombstone_days(std::span<const std::string> topics) const {
+  return longest(topics, &Topic::tombstone_days, periods_.tombstone);
+}
+
 bool TopicSet::is_low_priority(std::string_view topic) const {
   const auto found = enabled_.find(topic);
   return found != enabled_.end() && found->second.low_priority;
@@ -41,11 +64,27 @@ TopicBook::TopicBook(const Executor& executor, TopicSettings settings, pg::Pool&
       pool_(pool),
       listener_(listener),
       enabled_(registry.gauge("todoke_topics_enabled", "Topics that the node takes.")),
-      topics_(std::make_shared<const TopicSet>(settings_, TopicSet::Topics())) {}
+      periods_(std::make_shared<const RetentionPeriods>(settings_.periods)),
+      topics_(std::make_shared<const TopicSet>(settings_, settings_.periods, TopicSet::Topics())) {}
+
+void TopicBook::set_periods(const RetentionPeriods& periods) {
+  if (*periods_.load() == periods) return;
+  periods_.store(std::make_shared<const RetentionPeriods>(periods));
+  wake_up();
+}
 
 Task<void> TopicBook::start() {
   co_await round(RoundCause::time);
+  co_await refuse_periods();
   subscription_ = listener_.subscribe(pg::channels::kTopics, [this](const pg::Wake&) { wake_up(); });
+}
+
+Task<void> TopicBook::refuse_periods() {
+  const auto deadline = Deadline::after(kLoadMax);
+  const auto lease = co_await pool_.acquire(deadline);
+  const auto problem =
+      co_await period_problem(*lease, *periods_.load(), std::nullopt, std::nullopt, deadline);
+  if (problem) throw UserError(*problem);
 }
 
 Task<void> TopicBook::run() {
@@ -57,6 +96,7 @@ Task<void> TopicBook::round(RoundCause /*cause*/) {
   const auto deadline = Deadline::after(kLoadMax);
   const auto lease = co_await pool_.acquire(deadline);
   const auto rows = co_await lease->query(sql::kLoadTopics, {settings_.enabled_max + 1}, deadline);
+  const auto periods = *periods_.load();
   TopicSet::Topics enabled;
   for (const auto& row : rows) {
     if (enabled.size() == static_cast<std::size_t>(settings_.enabled_max)) {
@@ -67,10 +107,12 @@ Task<void> TopicBook::round(RoundCause /*cause*/) {
     }
     const auto days = row.get<std::optional<std::int64_t>>(1);
     const bool low = row.get<std::string_view>(2) == "low";
-    enabled.emplace(row.get<std::string>(0), TopicSet::Topic{days && *days > settings_.retention_days, low});
+    enabled.emplace(row.get<std::string>(0),
+                    TopicSet::Topic{days && *days > periods.regular, low, row.get<std::int32_t>(3),
+                                    row.get<std::int32_t>(4)});
   }
   enabled_.set(static_cast<double>(enabled.size()));
-  auto fresh = std::make_shared<const TopicSet>(settings_, std::move(enabled));
+  auto fresh = std::make_shared<const TopicSet>(settings_, periods, std::move(enabled));
   if (*fresh == *topics_.load()) co_return;
   topics_.store(std::move(fresh));
   if (on_change_) on_change_();

@@ -18,6 +18,7 @@
 #include "nostr/event.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
+#include "relay/purge.hpp"
 
 namespace todoke::relay {
 
@@ -26,7 +27,7 @@ struct TopicSettings {
   bool accept_any = false;            // every topic id is taken, listed or not
   // The set is loaded whole: 10,000 cost a few megabytes, and some ten milliseconds at a change.
   std::int32_t enabled_max = 10'000;
-  std::int32_t retention_days = 30;  // a topic with more is kept longer
+  RetentionPeriods periods;  // of topics without their own; a topic with more regular days is kept longer
 };
 
 // What one state of the table says.
@@ -35,21 +36,34 @@ class TopicSet {
   struct Topic {
     bool kept_longer = false;
     bool low_priority = false;
+    // Its own periods in days; 0: it has none.
+    std::int32_t dedupe_days = 0;
+    std::int32_t tombstone_days = 0;
     friend bool operator==(const Topic&, const Topic&) = default;
   };
   using Topics = HashMap<std::string, Topic>;
 
-  TopicSet(const TopicSettings& settings, Topics enabled)
-      : settings_(&settings), enabled_(std::move(enabled)) {}
+  TopicSet(const TopicSettings& settings, const RetentionPeriods& periods, Topics enabled)
+      : settings_(&settings), periods_(periods), enabled_(std::move(enabled)) {}
 
   [[nodiscard]] bool is_enabled(std::string_view topic) const;
   [[nodiscard]] bool is_kept_longer(std::string_view topic) const;
+  // The longest period of these topics where any of them has one of its own: for what outlives the event, and so
+  // is noted when it is accepted.
+  [[nodiscard]] std::optional<std::int32_t> dedupe_days(std::span<const std::string> topics) const;
+  [[nodiscard]] std::optional<std::int32_t> tombstone_days(std::span<const std::string> topics) const;
   [[nodiscard]] bool is_low_priority(std::string_view topic) const;
   [[nodiscard]] const Topics& enabled() const { return enabled_; }
-  friend bool operator==(const TopicSet& a, const TopicSet& b) { return a.enabled_ == b.enabled_; }
+  friend bool operator==(const TopicSet& a, const TopicSet& b) {
+    return a.periods_ == b.periods_ && a.enabled_ == b.enabled_;
+  }
 
  private:
+  [[nodiscard]] std::optional<std::int32_t> longest(std::span<const std::string> topics,
+                                                    std::int32_t Topic::* own, std::int32_t others) const;
+
   const TopicSettings* settings_;
+  RetentionPeriods periods_;
   Topics enabled_;
 };
 
@@ -61,6 +75,8 @@ class TopicBook final : public PeriodicService {
   // Thread-safe.
   [[nodiscard]] std::shared_ptr<const TopicSet> topics() const { return topics_.load(); }
   [[nodiscard]] const TopicSettings& settings() const { return settings_; }
+  // Holds for what is accepted from a moment later on. From anywhere.
+  void set_periods(const RetentionPeriods& periods);
   // Called on the executor after every change. To be set before start().
   void on_change(std::function<void()> callback) { on_change_ = std::move(callback); }
 
@@ -69,6 +85,8 @@ class TopicBook final : public PeriodicService {
 
  private:
   Task<void> round(RoundCause cause) override;
+  // Throws UserError where the periods of topics and those of the node contradict each other.
+  Task<void> refuse_periods();
 
   TopicSettings settings_;
   pg::Pool& pool_;
@@ -76,6 +94,7 @@ class TopicBook final : public PeriodicService {
   metrics::Gauge& enabled_;  // todoke_topics_enabled
   pg::Listener::Subscription subscription_;
   std::function<void()> on_change_;
+  SharedValue<RetentionPeriods> periods_;
   SharedValue<TopicSet> topics_;
 };
 

@@ -21,10 +21,11 @@ struct MissingPartition : testing::Test {
   }
 };
 
-TEST_F(MissingPartition, OfTheMonthIsMade) {
+TEST_F(MissingPartition, OfTheWeekIsMade) {
   for (const auto* parent : {"events", "event_topics", "event_tags"}) {
-    database.run("DROP TABLE cn_relay." + std::string(parent) + "_" +
-                 database.value("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY_MM')"));
+    database.run(
+        "DROP TABLE cn_relay." +
+        database.value("SELECT cn_relay.week_table('" + std::string(parent) + "', cn_relay.week_of(now()))"));
   }
   expect_stores_a_batch();
 }
