@@ -28,6 +28,10 @@ std::string_view yes_no(bool value) {
   return value ? "yes" : "no";
 }
 
+std::string limit_text(const std::optional<std::int64_t>& limit) {
+  return limit ? std::to_string(*limit) : "any number of";
+}
+
 Task<void> list_topics(pg::Connection& connection) {
   const auto rows = co_await connection.query(sql::kListTopics, {kListedMax}, answer_deadline());
   print(fmt::format("{:<8} {:<6} {:>11}  {}\n", "enabled", "pinned", "subscribers", "topic"));
@@ -159,6 +163,12 @@ Task<void> show_topics(pg::Connection& connection, const Config& config, std::st
     const auto events = co_await connection.query(sql::kTopicEvents, std::move(params), deadline);
     const auto count = events.one().get<std::int64_t>(0);
     print(fmt::format("events      {}{}\n", count, count == kCountedMax ? " or more" : ""));
+    const auto usage = co_await connection.query(sql::kTopicUsage, {id.text()}, deadline);
+    const auto row = usage.one();
+    print(fmt::format("stored      {} of {} events, {} of {} bytes\n", row.get<std::int64_t>("events"),
+                      limit_text(row.get<std::optional<std::int64_t>>("events_max")),
+                      row.get<std::int64_t>("bytes"),
+                      limit_text(row.get<std::optional<std::int64_t>>("bytes_max"))));
   }
 }
 
@@ -240,7 +250,7 @@ Command topic_command() {
           "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
           "keys: retention_days, superseded_days, deletion_days, tombstone_days, dedupe_days "
           "(docs/retention.md), max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
-          "normal, high). policy shows it, or changes the keys that are named and leaves the others; KEY= "
+          "normal, high), when_full (refuse, drop_oldest). policy shows it, or changes the keys that are named and leaves the others; KEY= "
           "takes one "
           "away.",
       .options = {{"policy", "JSON", "the topic's ingest_policy", {"enable"}},

@@ -41,3 +41,10 @@ ON CONFLICT (topic_id) DO UPDATE SET enabled = true, pinned = true, name = coale
 -- name: disable_topic
 UPDATE cn_relay.node_subscriptions SET enabled = false, pinned = ref_count > 0 WHERE topic_id = $1
 RETURNING ref_count;
+
+-- What it holds by the counters, events that lost their effect included, and what it may hold.
+-- name: topic_usage
+SELECT coalesce(sum(u.events), 0)::bigint AS events, coalesce(sum(u.bytes), 0)::bigint AS bytes,
+  max((s.ingest_policy ->> 'max_events')::bigint) AS events_max, max((s.ingest_policy ->> 'max_bytes')::bigint) AS bytes_max
+FROM (VALUES ($1::text COLLATE "C")) AS t (topic_id)
+LEFT JOIN cn_relay.topic_usage u USING (topic_id) LEFT JOIN cn_relay.node_subscriptions s USING (topic_id);

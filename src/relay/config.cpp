@@ -134,6 +134,9 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kDeletionDays.spec,
       &keys::kTombstoneDays.spec,
       &keys::kDedupeDays.spec,
+      &keys::kCapacityBytes.spec,
+      &keys::kCapacityEvents.spec,
+      &keys::kKeepDays.spec,
   };
   return kKeys;
 }

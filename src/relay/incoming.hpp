@@ -29,6 +29,8 @@ enum class Outcome : std::uint8_t {
   newer_version,  // a newer version of its key is there
   deleted,        // its author has deleted it
   failed,         // the database did not take it
+  storage_full,   // the database has no room
+  full,           // all its topics are full
 };
 
 // What passed every check that needs no database. Made by `admit` (admission.hpp).
