@@ -15,7 +15,7 @@
 namespace todoke::app {
 namespace {
 
-constexpr std::chrono::seconds kLookEvery(1);
+constexpr std::chrono::seconds kLookAtDiskEvery(1);
 constexpr std::chrono::seconds kTryEvery(5);
 constexpr std::chrono::seconds kTryMax(10);
 
@@ -44,7 +44,7 @@ StorageWatch::StorageWatch(const Executor& executor, StorageWatchOptions options
                            pg::Storage& storage, pg::Pool& pool, HealthBoard& health,
                            metrics::Registry& registry)
     : PeriodicService(executor,
-                      {.name = "storage watch", .failed = "free space was not read", .every = kLookEvery},
+                      {.name = "storage watch", .failed = "free space was not read", .every = kLookAtDiskEvery},
                       registry),
       options_(std::move(options)),
       clock_(clock),

@@ -28,7 +28,7 @@ constexpr std::chrono::minutes kPurgeMax(10);
 constexpr std::int64_t kNeededTenths = 14;
 constexpr int kMebibyteBits = 20;
 
-std::string part_of(std::string_view what, std::int64_t used, std::int64_t limit) {
+std::string use_text(std::string_view what, std::int64_t used, std::int64_t limit) {
   if (limit == 0) return fmt::format("{} {}", used, what);
   return fmt::format("{} of {} {}", used, limit, what);
 }
@@ -235,8 +235,8 @@ void CapacityKeeper::report(const DatabaseUse& use, const CapacityLimits& limits
   const bool is_pressed = pressure_.of(outbox::PressureInput::capacity) > 0;
   const auto percent = static_cast<double>(share) / 10;
   auto text = fmt::format("{:.1f} % in use: {}, {}", percent,
-                          part_of("MiB", used >> kMebibyteBits, limits.bytes_max >> kMebibyteBits),
-                          part_of("events", use.events, limits.events_max));
+                          use_text("MiB", used >> kMebibyteBits, limits.bytes_max >> kMebibyteBits),
+                          use_text("events", use.events, limits.events_max));
   if (is_full)
     text += fmt::format("; nothing older than {} days is left, events are refused", limits.keep_days);
   if (!limits.any()) text.clear();
