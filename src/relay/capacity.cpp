@@ -80,7 +80,7 @@ Task<std::int64_t> purge_from_topic(pg::Pool& pool, SystemTime at, std::string t
 
 CapacityLimits capacity_from(const Config& config) {
   return {config.get(keys::kCapacityBytes), config.get(keys::kCapacityEvents),
-          static_cast<std::int32_t>(config.get(keys::kKeepDays))};
+          static_cast<std::int32_t>(config.get(keys::kCapacityKeepDays))};
 }
 
 Task<DatabaseUse> database_use(pg::Connection& connection, Deadline deadline) {

@@ -136,7 +136,7 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kDedupeDays.spec,
       &keys::kCapacityBytes.spec,
       &keys::kCapacityEvents.spec,
-      &keys::kKeepDays.spec,
+      &keys::kCapacityKeepDays.spec,
   };
   return kKeys;
 }

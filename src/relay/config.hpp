@@ -427,7 +427,7 @@ inline constexpr Key<std::int64_t> kCapacityEvents{{
     .max = 1'000'000'000'000,
     .live = true,
 }};
-inline constexpr Key<std::int64_t> kKeepDays{{
+inline constexpr Key<std::int64_t> kCapacityKeepDays{{
     .name = "capacity.keep_days",
     .type = KeyType::integer,
     .fallback = "7",
