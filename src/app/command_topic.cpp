@@ -6,6 +6,7 @@
 
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/node_options.hpp"
 #include "app/retention_periods.hpp"
 #include "app/topic_ids.hpp"
 #include "app/topic_sql.hpp"
@@ -47,11 +48,25 @@ Task<void> list_topics(pg::Connection& connection) {
   }
 }
 
+// Pressure 3 by backlog: a topic more would be rows more for consumers that are far behind already.
+Task<void> refuse_under_pressure(pg::Connection& connection, outbox::PressureThresholds thresholds,
+                                 std::string topic_id) {
+  const auto rows = co_await connection.query(sql::kMandatoryBacklog, {topic_id}, answer_deadline());
+  const auto backlog = rows.one().get<std::int64_t>("rows");
+  const bool is_enabled = rows.one().get<bool>("is_enabled");
+  if (is_enabled || outbox::next_pressure(0, backlog, thresholds) < outbox::kPressureMax) co_return;
+  throw UserError(fmt::format(
+      "no further topic is enabled while a mandatory consumer of the log is so far behind ({} rows, "
+      "pressure 3): see `todoke consumers list`",
+      backlog));
+}
+
 Task<void> enable_topics(pg::Connection& connection, const Config& config, std::string text,
                          std::vector<TopicId> ids, std::optional<std::string> policy) {
   const auto deadline = answer_deadline();
   const auto enabled_max = config.get(relay::keys::kTopicsMax);
   for (const auto& id : ids) {
+    co_await refuse_under_pressure(connection, pressure_thresholds(config), id.text());
     const auto name = text == id.text() ? std::nullopt : std::optional(text);
     const auto others = co_await connection.query(sql::kEnabledTopics, {id.text()}, deadline);
     if (others.one().get<std::int64_t>(0) >= enabled_max) {

@@ -43,9 +43,9 @@ std::vector<WatchedFolder> folders_to_watch(const std::string& data_dir) {
 StorageWatch::StorageWatch(const Executor& executor, StorageWatchOptions options, const Clock& clock,
                            pg::Storage& storage, pg::Pool& pool, HealthBoard& health,
                            metrics::Registry& registry)
-    : PeriodicService(executor,
-                      {.name = "storage watch", .failed = "free space was not read", .every = kLookAtDiskEvery},
-                      registry),
+    : PeriodicService(
+          executor, {.name = "storage watch", .failed = "free space was not read", .every = kLookAtDiskEvery},
+          registry),
       options_(std::move(options)),
       clock_(clock),
       storage_(storage),

@@ -31,6 +31,12 @@ SELECT count(*), max(created_at) FROM (
 -- name: enabled_topics
 SELECT count(*) FROM cn_relay.node_subscriptions WHERE enabled AND topic_id <> $1;
 
+-- How far behind the slowest mandatory consumer is, and whether the topic $1 is enabled already.
+-- name: mandatory_backlog
+SELECT coalesce(max(b.rows), 0)::bigint AS rows,
+  EXISTS (SELECT FROM cn_relay.node_subscriptions s WHERE s.topic_id = $1 AND s.enabled) AS is_enabled
+FROM cn_relay.consumer_offsets c JOIN cn_relay.backlogs() b USING (consumer) WHERE c.mandatory;
+
 -- name: enable_topic
 INSERT INTO cn_relay.node_subscriptions (topic_id, enabled, pinned, ingest_policy, name)
 VALUES ($1, true, true, coalesce($2::text::jsonb, '{}'), $3)

@@ -26,7 +26,7 @@ TopicSet topics() {
                   TopicSet::Topic{.allow_backfill = false, .delay_seconds_max = kDelay, .limits = {}});
   enabled.emplace(kTopicB, TopicSet::Topic{});
   enabled.emplace(kTopicC, TopicSet::Topic{.low_priority = true, .limits = {}});
-  return {kPlain, std::move(enabled)};
+  return {kPlain, {}, std::move(enabled)};
 }
 
 tl::expected<Admitted, Reason> admit_from(Source source, std::int64_t age, const Tags& tags) {
@@ -57,7 +57,7 @@ TEST(Admission, ATopicMayRefuseWhatIsTooOld) {
 TEST(Admission, BackfillIsNeverTooOldButMayBeUnwanted) {
   TopicSet::Topics enabled;
   enabled.emplace(kTopicA, TopicSet::Topic{.delay_seconds_max = kDelay, .limits = {}});
-  const TopicSet set(kPlain, std::move(enabled));
+  const TopicSet set(kPlain, {}, std::move(enabled));
   EXPECT_EQ(set.refusal_of(kTopicA, Source::backfill, 0, kAt), std::nullopt);
   EXPECT_THAT(refusal(Source::backfill, 0, {{"t", kTopicA}}), Optional(Reason::no_backfill));
   EXPECT_EQ(refusal(Source::backfill, 0, {{"t", kTopicB}}), std::nullopt);

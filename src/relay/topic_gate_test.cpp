@@ -18,7 +18,7 @@ TopicSet set_of(const std::string& topic, TopicLimits limits) {
   TopicSet::Topics topics;
   topics.emplace(topic, TopicSet::Topic{.limits = limits});
   topics.emplace(kTopicB, TopicSet::Topic{});
-  return {kSettings, std::move(topics)};
+  return {kSettings, {}, std::move(topics)};
 }
 
 Incoming event_in(std::vector<std::string> topics, std::string content = "") {
