@@ -114,7 +114,8 @@ TEST(CommandLine, DoctorFindsWhatAStartWouldRefuse) {
   EXPECT_EQ(todoke({"doctor", "--data_dir", (folder.path() / "file").string()}).code, 1);
 }
 
-TEST_F(Commands, DoctorShowsHowMuchIsFreeAndFailsBelowTheLeast) {
+TEST(CommandLine, DoctorShowsHowMuchIsFreeAndFailsBelowTheLeast) {
+  const TempFolder folder;
   const auto fine = todoke({"doctor", "--data_dir", folder.path().string(), "--server.listen", "127.0.0.1:0",
                             "--server.internal_listen", "127.0.0.1:0", "--capacity.min_free_bytes", "1"});
   EXPECT_THAT(fine.out, HasSubstr("ok    free space     ")) << fine.out;
