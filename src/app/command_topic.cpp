@@ -265,7 +265,8 @@ Command topic_command() {
           "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
           "keys: retention_days, superseded_days, deletion_days, tombstone_days, dedupe_days "
           "(docs/retention.md), max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
-          "normal, high), when_full (refuse, drop_oldest). policy shows it, or changes the keys that are named and leaves the others; KEY= "
+          "normal, high), when_full (refuse, drop_oldest). policy shows it, or changes the keys that are "
+          "named and leaves the others; KEY= "
           "takes one "
           "away.",
       .options = {{"policy", "JSON", "the topic's ingest_policy", {"enable"}},
