@@ -379,6 +379,10 @@ BEGIN
       IF jsonb_typeof(value) <> 'boolean' THEN
         RETURN 'allow_backfill must be true or false';
       END IF;
+    ELSIF name = 'when_full' THEN
+      IF value NOT IN ('"refuse"', '"drop_oldest"') THEN
+        RETURN 'when_full must be refuse or drop_oldest';
+      END IF;
     ELSIF name = 'priority' THEN
       IF value NOT IN ('"low"', '"normal"', '"high"') THEN
         RETURN 'priority must be low, normal or high';

@@ -19,6 +19,7 @@
 #include "app/routes.hpp"
 #include "app/service_configs.hpp"
 #include "app/statements_sql.hpp"
+#include "app/storage_watch.hpp"
 #include "base/live_config.hpp"
 #include "base/log.hpp"
 #include "embedded/binaries.hpp"
@@ -31,13 +32,13 @@
 #include "outbox/admin.hpp"
 #include "pg/config.hpp"
 #include "pg/migrations.hpp"
+#include "relay/capacity.hpp"
 #include "relay/config.hpp"
 #include "relay/retention.hpp"
 
 namespace todoke::app {
 namespace {
 
-constexpr std::uintmax_t kFreeBytesLow = 1ULL << 30;
 constexpr std::chrono::seconds kAskLimit(5);
 constexpr int kHealthyStatus = 200;
 
@@ -73,6 +74,51 @@ void check_configuration(Report& report, const Config& config, std::vector<std::
             fmt::format("{} keys set by file, environment or flags; `todoke config` shows every value", set));
 }
 
+std::string mib(std::uint64_t bytes) {
+  constexpr int kMebibyteBits = 20;
+  return fmt::format("{} MiB", bytes >> kMebibyteBits);
+}
+
+// The room that the embedded database has: on the disk of the data folder, and on that of its WAL.
+void check_room(Report& report, const Config& config, const std::filesystem::path& folder, bool embedded) {
+  const auto least = embedded ? free_bytes_min(config) : 0;
+  for (const auto& [name, path] : folders_to_watch(folder.string())) {
+    std::error_code error;
+    auto existing = std::filesystem::path(path);
+    while (!existing.empty() && !std::filesystem::exists(existing, error)) existing = existing.parent_path();
+    const auto space = std::filesystem::space(existing, error);
+    if (error) continue;
+    const auto what = name == "data" ? std::string("free space") : std::string("free space wal");
+    const auto text =
+        fmt::format("{} of {} on the disk of {}", mib(space.available), mib(space.capacity), path);
+    if (least > 0 && space.available < least) {
+      report.fail(
+          what, fmt::format("{}, less than capacity.min_free_bytes ({}): nothing is stored; make room", text,
+                            mib(least)));
+    } else if (least > 0 && space.available < 2 * least) {
+      report.warn(what, fmt::format("{}; below {} nothing is stored: make room", text, mib(least)));
+    } else {
+      report.ok(what, text);
+    }
+  }
+}
+
+Task<void> check_capacity(pg::Connection& connection, const Config& config, Report& report) {
+  const auto limits = relay::capacity_from(config);
+  const auto use = co_await relay::database_use(connection, answer_deadline());
+  const auto text =
+      fmt::format("the database has {} and {} events; capacity.max_bytes {}, capacity.max_events {}",
+                  mib(static_cast<std::uint64_t>(use.size)), use.events,
+                  limits.bytes_max == 0 ? "none" : mib(static_cast<std::uint64_t>(limits.bytes_max)),
+                  limits.events_max == 0 ? "none" : std::to_string(limits.events_max));
+  const auto share = relay::share_in_use(use, limits);
+  if (outbox::next_capacity_pressure(0, share) > 0) {
+    report.warn("capacity", fmt::format("{}: {} % in use (docs/capacity.md)", text, share / 10));
+  } else {
+    report.ok("capacity", text);
+  }
+}
+
 void check_folder(Report& report, const std::filesystem::path& folder) {
   std::error_code error;
   auto existing = folder;
@@ -88,13 +134,7 @@ void check_folder(Report& report, const std::filesystem::path& folder) {
                             existing.string()));
     return;
   }
-  const auto space = std::filesystem::space(existing, error);
-  const auto text = fmt::format("{}, {} MiB free", folder.string(), space.available >> 20);
-  if (!error && space.available < kFreeBytesLow) {
-    report.warn("data folder", text + ": make room before Postgres runs out of it");
-  } else {
-    report.ok("data folder", text);
-  }
+  report.ok("data folder", folder.string());
 }
 
 void check_programs(Report& report, const Config& config, const std::filesystem::path& folder) {
@@ -247,6 +287,7 @@ Task<void> check_database(pg::Connection& connection, const Config& config, Repo
     co_await check_role(connection, report);
     co_await check_live_configuration(connection, config, report);
     if (relay::search_is_on(config)) co_await check_search(connection, report);
+    co_await check_capacity(connection, config, report);
   } else {
     report.warn("migrations", fmt::format("{} not applied yet; `todoke migrate` or the next start does it",
                                           status.pending.size()));
@@ -327,6 +368,7 @@ int run_doctor(const Arguments& arguments) {
   }
   for (const auto& removed : used.removed_settings()) report.warn("configuration", removed.text);
   check_folder(report, folder);
+  check_room(report, used, folder, database.embedded);
   check_file_limit(report, used);
   if (database.embedded && config.get(embedded::kBinDir).empty()) check_programs(report, config, folder);
   check_log_access(report, used, folder, database.embedded);

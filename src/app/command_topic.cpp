@@ -6,6 +6,7 @@
 
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/node_options.hpp"
 #include "app/retention_periods.hpp"
 #include "app/topic_ids.hpp"
 #include "app/topic_sql.hpp"
@@ -28,6 +29,10 @@ std::string_view yes_no(bool value) {
   return value ? "yes" : "no";
 }
 
+std::string limit_text(const std::optional<std::int64_t>& limit) {
+  return limit ? std::to_string(*limit) : "any number of";
+}
+
 Task<void> list_topics(pg::Connection& connection) {
   const auto rows = co_await connection.query(sql::kListTopics, {kListedMax}, answer_deadline());
   print(fmt::format("{:<8} {:<6} {:>11}  {}\n", "enabled", "pinned", "subscribers", "topic"));
@@ -43,11 +48,25 @@ Task<void> list_topics(pg::Connection& connection) {
   }
 }
 
+// Pressure 3 by backlog: a topic more would be rows more for consumers that are far behind already.
+Task<void> refuse_under_pressure(pg::Connection& connection, outbox::PressureThresholds thresholds,
+                                 std::string topic_id) {
+  const auto rows = co_await connection.query(sql::kMandatoryBacklog, {topic_id}, answer_deadline());
+  const auto backlog = rows.one().get<std::int64_t>("rows");
+  const bool is_enabled = rows.one().get<bool>("is_enabled");
+  if (is_enabled || outbox::next_pressure(0, backlog, thresholds) < outbox::kPressureMax) co_return;
+  throw UserError(fmt::format(
+      "no further topic is enabled while a mandatory consumer of the log is so far behind ({} rows, "
+      "pressure 3): see `todoke consumers list`",
+      backlog));
+}
+
 Task<void> enable_topics(pg::Connection& connection, const Config& config, std::string text,
                          std::vector<TopicId> ids, std::optional<std::string> policy) {
   const auto deadline = answer_deadline();
   const auto enabled_max = config.get(relay::keys::kTopicsMax);
   for (const auto& id : ids) {
+    co_await refuse_under_pressure(connection, pressure_thresholds(config), id.text());
     const auto name = text == id.text() ? std::nullopt : std::optional(text);
     const auto others = co_await connection.query(sql::kEnabledTopics, {id.text()}, deadline);
     if (others.one().get<std::int64_t>(0) >= enabled_max) {
@@ -159,6 +178,12 @@ Task<void> show_topics(pg::Connection& connection, const Config& config, std::st
     const auto events = co_await connection.query(sql::kTopicEvents, std::move(params), deadline);
     const auto count = events.one().get<std::int64_t>(0);
     print(fmt::format("events      {}{}\n", count, count == kCountedMax ? " or more" : ""));
+    const auto usage = co_await connection.query(sql::kTopicUsage, {id.text()}, deadline);
+    const auto row = usage.one();
+    print(fmt::format("stored      {} of {} events, {} of {} bytes\n", row.get<std::int64_t>("events"),
+                      limit_text(row.get<std::optional<std::int64_t>>("events_max")),
+                      row.get<std::int64_t>("bytes"),
+                      limit_text(row.get<std::optional<std::int64_t>>("bytes_max"))));
   }
 }
 
@@ -240,7 +265,8 @@ Command topic_command() {
           "--policy sets the ingest_policy, such as '{\"retention_days\": 90, \"priority\": \"high\"}'. Its "
           "keys: retention_days, superseded_days, deletion_days, tombstone_days, dedupe_days "
           "(docs/retention.md), max_events, max_bytes, max_delay_seconds, allow_backfill, priority (low, "
-          "normal, high). policy shows it, or changes the keys that are named and leaves the others; KEY= "
+          "normal, high), when_full (refuse, drop_oldest). policy shows it, or changes the keys that are "
+          "named and leaves the others; KEY= "
           "takes one "
           "away.",
       .options = {{"policy", "JSON", "the topic's ingest_policy", {"enable"}},

@@ -28,11 +28,13 @@
 #include "app/roles.hpp"
 #include "app/routes.hpp"
 #include "app/runtime.hpp"
+#include "app/storage_watch.hpp"
 #include "app/version.hpp"
 #include "base/attempt.hpp"
 #include "base/live_config.hpp"
 #include "base/log.hpp"
 #include "base/timestamp.hpp"
+#include "embedded/machine.hpp"
 #include "embedded/postgres.hpp"
 #include "index/search_port.hpp"
 #include "net/config.hpp"
@@ -143,6 +145,7 @@ class Node {
       net::OtlpConfig exporter{.endpoint = endpoint, .service_version = kVersion, .ca_file = {}};
       supervisor_.add(std::make_shared<net::OtlpExporter>(std::move(exporter), runtime_.main(), tracer_));
     }
+    add_storage_watch();
     if (database_.embedded) {
       postgres_ =
           std::make_shared<embedded::Postgres>(runtime_.main(), embedded::options_from(config_, folder_));
@@ -166,6 +169,7 @@ class Node {
                     pool_options(config_, database_.url).connect,
                     log_,
                     pressure_,
+                    storage_,
                     std::make_shared<index::IndexSearch>(pools_.reads, clock_),
                     board_,
                     registry_,
@@ -178,6 +182,18 @@ class Node {
                     [this](LiveConfig::Reader reader) { live_.on_change(std::move(reader)); },
                     [this](std::function<void()> reader) { file_readers_.push_back(std::move(reader)); }};
     for (const auto& name : options_.roles) find_role(name)->build(parts);
+  }
+
+  // Before the server, so that a disk without room is told while it waits to start.
+  void add_storage_watch() {
+    StorageWatchOptions options{
+        .folders = {}, .free_bytes_min = free_bytes_min(config_), .free_bytes = embedded::free_disk_bytes};
+    if (database_.embedded) options.folders = folders_to_watch(folder_.string());
+    storage_watch_ = std::make_shared<StorageWatch>(runtime_.main(), std::move(options), clock_, storage_,
+                                                    pools_.control, board_, registry_);
+    live_.on_change(
+        [this](const Config& config) { storage_watch_->set_free_bytes_min(free_bytes_min(config)); });
+    supervisor_.add(storage_watch_);
   }
 
   void add_log_services() {
@@ -396,10 +412,12 @@ class Node {
   std::shared_ptr<pg::Listener> listener_;
   outbox::LogSignal log_;
   outbox::Pressure pressure_;
+  pg::Storage storage_;
   std::shared_ptr<net::Router> public_router_ = std::make_shared<net::Router>();
   std::shared_ptr<net::Router> internal_router_ = std::make_shared<net::Router>();
   std::shared_ptr<net::HttpServer> internal_;
   std::shared_ptr<net::HttpServer> public_;
+  std::shared_ptr<StorageWatch> storage_watch_;
   std::shared_ptr<embedded::Postgres> postgres_;  // null: the database is a configured one
   Supervisor supervisor_;
   LiveConfig live_;

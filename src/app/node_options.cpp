@@ -76,6 +76,10 @@ outbox::RetentionOptions retention_options(const Config& config) {
   return options;
 }
 
+std::uint64_t free_bytes_min(const Config& config) {
+  return static_cast<std::uint64_t>(config.get(pg::kMinFreeBytes));
+}
+
 rlim_t open_files_wanted(const Config& config) {
   return static_cast<rlim_t>(config.get(net::keys::kConnectionsMax)) + kFilesBesideConnections;
 }

@@ -1,6 +1,7 @@
 // What the configuration says, as the options of the parts that a node is wired from.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <sys/resource.h>
 
@@ -25,6 +26,9 @@ outbox::PressureThresholds pressure_thresholds(const Config& config);
 // A relay that searches needs the consumer that makes the index.
 outbox::MonitorOptions monitor_options(const Config& config, bool has_relay);
 outbox::RetentionOptions retention_options(const Config& config);
+
+// capacity.min_free_bytes
+std::uint64_t free_bytes_min(const Config& config);
 
 // How many open files a node needs: its connections, and the database's, pipes and certificates.
 rlim_t open_files_wanted(const Config& config);

@@ -43,7 +43,7 @@ void build_orders_role(NodeParts& parts) {
                                                      parts.clock, parts.metrics);
   auto api = orders::build_api({parts.config, parts.clock, parts.executor, parts.pools.orders, parts.listener,
                                 parts.database, parts.metrics, parts.public_router,
-                                parts.config.get(orders::keys::kAdapter), halts});
+                                parts.config.get(orders::keys::kAdapter), halts, parts.storage});
   auto dispatcher = orders::build_dispatcher({parts.config, parts.clock, parts.executor, parts.pools.orders,
                                               parts.listener, parts.database, parts.health, parts.metrics,
                                               parts.tracer, halts, api.wake_waiters});
@@ -58,11 +58,24 @@ void build_orders_role(NodeParts& parts) {
 
 // The Nostr relay: takes events, stores them, serves them.
 void build_relay_role(NodeParts& parts) {
-  relay::RelayParts relay{
-      parts.config,      parts.clock,    parts.relay_executor, parts.read_executor, parts.pools.control,
-      parts.pools.reads, parts.listener, parts.database,       parts.log,           parts.pressure,
-      parts.search,      parts.health,   parts.metrics,        parts.public_router, kVersion,
-      parts.on_change};
+  relay::RelayParts relay{parts.config,
+                          parts.clock,
+                          parts.relay_executor,
+                          parts.read_executor,
+                          parts.pools.control,
+                          parts.pools.reads,
+                          parts.pools.background,
+                          parts.listener,
+                          parts.database,
+                          parts.log,
+                          parts.pressure,
+                          parts.storage,
+                          parts.search,
+                          parts.health,
+                          parts.metrics,
+                          parts.public_router,
+                          kVersion,
+                          parts.on_change};
   for (auto& service : relay::build_relay(std::move(relay)))
     parts.add_service(std::make_shared<OnLoop>(parts.relay_executor, std::move(service)));
 }

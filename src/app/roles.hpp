@@ -20,6 +20,7 @@
 #include "outbox/pressure.hpp"
 #include "outbox/search_port.hpp"
 #include "pg/listener.hpp"
+#include "pg/storage.hpp"
 
 namespace todoke::app {
 
@@ -35,7 +36,8 @@ struct NodeParts {
   pg::Listener& listener;
   pg::ConnectOptions database;  // for who needs a connection of its own
   outbox::LogSignal& log;
-  const outbox::Pressure& pressure;
+  outbox::Pressure& pressure;
+  pg::Storage& storage;
   std::shared_ptr<outbox::SearchPort> search;
   HealthBoard& health;
   metrics::Registry& metrics;

@@ -14,3 +14,10 @@ SELECT name, setting
   FROM pg_settings
  WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')
  ORDER BY name;
+
+-- Whether the server's disk takes 8 MiB. The table is gone with the transaction.
+-- name: make_probe_table
+CREATE TEMPORARY TABLE todoke_storage_probe (filler text) ON COMMIT DROP;
+
+-- name: fill_probe_table
+INSERT INTO todoke_storage_probe SELECT repeat('x', 1000) FROM generate_series(1, 8192);

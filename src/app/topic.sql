@@ -31,6 +31,12 @@ SELECT count(*), max(created_at) FROM (
 -- name: enabled_topics
 SELECT count(*) FROM cn_relay.node_subscriptions WHERE enabled AND topic_id <> $1;
 
+-- How far behind the slowest mandatory consumer is, and whether the topic $1 is enabled already.
+-- name: mandatory_backlog
+SELECT coalesce(max(b.rows), 0)::bigint AS rows,
+  EXISTS (SELECT FROM cn_relay.node_subscriptions s WHERE s.topic_id = $1 AND s.enabled) AS is_enabled
+FROM cn_relay.consumer_offsets c JOIN cn_relay.backlogs() b USING (consumer) WHERE c.mandatory;
+
 -- name: enable_topic
 INSERT INTO cn_relay.node_subscriptions (topic_id, enabled, pinned, ingest_policy, name)
 VALUES ($1, true, true, coalesce($2::text::jsonb, '{}'), $3)
@@ -41,3 +47,10 @@ ON CONFLICT (topic_id) DO UPDATE SET enabled = true, pinned = true, name = coale
 -- name: disable_topic
 UPDATE cn_relay.node_subscriptions SET enabled = false, pinned = ref_count > 0 WHERE topic_id = $1
 RETURNING ref_count;
+
+-- What it holds by the counters, events that lost their effect included, and what it may hold.
+-- name: topic_usage
+SELECT coalesce(sum(u.events), 0)::bigint AS events, coalesce(sum(u.bytes), 0)::bigint AS bytes,
+  max((s.ingest_policy ->> 'max_events')::bigint) AS events_max, max((s.ingest_policy ->> 'max_bytes')::bigint) AS bytes_max
+FROM (VALUES ($1::text COLLATE "C")) AS t (topic_id)
+LEFT JOIN cn_relay.topic_usage u USING (topic_id) LEFT JOIN cn_relay.node_subscriptions s USING (topic_id);

@@ -16,6 +16,7 @@
 #include "base/log.hpp"
 #include "embedded/cluster.hpp"
 #include "embedded/leftovers.hpp"
+#include "embedded/machine.hpp"
 #include "embedded/output.hpp"
 #include "pg/connection.hpp"
 
@@ -53,6 +54,12 @@ constexpr pg::Statement kNodeRoleExists{"node_role_exists",
                                         "SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = 'todoke_node'"};
 constexpr pg::Statement kDatabaseExists{"database_exists",
                                         "SELECT 1 FROM pg_catalog.pg_database WHERE datname = 'todoke'"};
+
+// Of the disk, before the server is started: recovery writes pages and ends with a checkpoint, which needs a new
+// segment or two of the WAL (16 MiB each). A server that finds less stops again at once.
+constexpr std::uint64_t kRoomToStart = 64ULL * 1024 * 1024;
+constexpr milliseconds kLookForRoom(1'000);
+constexpr int kMebibyteBits = 20;
 
 // Between two looks at files and processes that can't be waited for.
 constexpr milliseconds kPoll(25);
@@ -161,6 +168,7 @@ Task<void> Postgres::bring_up() {
   });
   const auto binaries = co_await find_binaries(major);
   co_await end_leftovers();
+  co_await wait_for_room();
   if (!major) co_await make_cluster(binaries, *user);
   const auto open = tcp();
   co_await run_blocking([this, &user, &open] {
@@ -193,6 +201,35 @@ Task<PostgresBinaries> Postgres::find_binaries(std::optional<int> cluster_major)
   auto chosen = choose_postgres(installed, cluster_major, layout_.data_dir);
   if (!chosen) throw UserError(chosen.error().message);
   co_return *chosen;
+}
+
+// The least of the disks of the cluster and of its WAL.
+Task<std::uint64_t> Postgres::free_bytes() {
+  std::uint64_t bytes = 0;
+  co_await run_blocking([this, &bytes] {
+    bytes = free_disk_bytes(layout_.data_dir);
+    const auto wal = layout_.cluster + "/pg_wal";
+    if (::access(wal.c_str(), F_OK) == 0) bytes = std::min(bytes, free_disk_bytes(wal));
+  });
+  co_return bytes;
+}
+
+Task<void> Postgres::wait_for_room() {
+  bool is_told = false;
+  for (;;) {
+    const auto bytes = co_await free_bytes();
+    if (bytes >= kRoomToStart) break;
+    throw_if_stopped();
+    if (!std::exchange(is_told, true)) {
+      log::error(kComponent, "the disk is full: Postgres starts as soon as there is room",
+                 {{"path", layout_.data_dir},
+                  {"free_mib", bytes >> kMebibyteBits},
+                  {"needed_mib", kRoomToStart >> kMebibyteBits}});
+    }
+    co_await changed_.wait_for(kLookForRoom);
+    changed_.reset();
+  }
+  if (is_told) log::info(kComponent, "there is room again: Postgres starts");
 }
 
 Task<void> Postgres::end_leftovers() {
@@ -318,7 +355,10 @@ Task<void> Postgres::run() {
   const bool died = !stop_asked_;
   const auto how = process_ ? process_->how_it_ended() : std::string("was not started");
   co_await shut_down();
-  if (died) throw std::runtime_error("Postgres died: " + how);
+  if (!died) co_return;
+  const auto bytes = co_await free_bytes();
+  const auto* why = bytes < kRoomToStart ? ", its disk is full" : "";
+  throw std::runtime_error(fmt::format("Postgres died: {}{}", how, why));
 }
 
 Task<void> Postgres::shut_down() {

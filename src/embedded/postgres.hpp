@@ -6,7 +6,8 @@
 //
 // Promises: durable (checksums, fsync), reachable through a private Unix socket only unless log.listen opens
 // TCP (tcp.hpp), never runs as root. When todoke dies Postgres stops by itself (child.hpp); when Postgres
-// dies, run() throws and start() brings it back with all that was committed. A backend that crashes is
+// dies, run() throws and start() brings it back with all that was committed; without room on its disk it waits
+// for room first, and says so once. A backend that crashes is
 // Postgres' own affair: it recovers without our help. Stopping takes at most 5 s: a fast shutdown, after 4 s
 // an immediate one (the next start replays the log). Costs: a thread that reads its log, and the memory of
 // settings.hpp.
@@ -57,6 +58,8 @@ class Postgres final : public Service {
 
   Task<void> bring_up();
   Task<PostgresBinaries> find_binaries(std::optional<int> cluster_major);
+  Task<void> wait_for_room();
+  Task<std::uint64_t> free_bytes();
   Task<void> end_leftovers();
   Task<void> make_cluster(PostgresBinaries binaries, User user);
   Task<void> launch(PostgresBinaries binaries, User user);

@@ -18,6 +18,9 @@ enum class Reason : std::uint8_t {
   capacity,
   rate_limited,
   not_stored,
+  storage_full,
+  too_old_for_topic,
+  no_backfill,
 
   // The form of an event: what it is made of.
   event_not_object,

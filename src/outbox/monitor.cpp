@@ -15,8 +15,16 @@ constexpr std::chrono::seconds kLookEvery(1);
 constexpr std::chrono::seconds kLookMax(5);
 constexpr std::int32_t kConsumersMax = 1'000;
 
-constexpr std::array<std::string_view, kPressureMax + 1> kMeaning{
-    "normal", "no backfill", "low-priority topics are held", "acceptance is tightened"};
+constexpr std::array<std::string_view, kPressureMax> kMeaning{"normal", "no backfill",
+                                                              "low-priority topics are held"};
+
+std::string_view meaning_of(const Pressure& pressure) {
+  const auto level = pressure.level();
+  if (level < kPressureMax) return kMeaning.at(static_cast<std::size_t>(level));
+  if (pressure.of(PressureInput::capacity) < kPressureMax) return "acceptance is tightened";
+  if (pressure.of(PressureInput::backlog) < kPressureMax) return "the oldest events go";
+  return "acceptance is tightened, and the oldest events go";
+}
 
 }  // namespace
 
@@ -34,7 +42,10 @@ LogMonitor::LogMonitor(const Executor& executor, MonitorOptions options, Pressur
       lag_(registry.gauges("todoke_outbox_lag_seconds",
                            "Age of the first row that a consumer has not taken yet.", {"consumer"})),
       level_(registry.gauge("todoke_pressure",
-                            "0 normal, 1 no backfill, 2 low-priority topics held, 3 tightened.")) {
+                            "0 normal, 1 no backfill, 2 low-priority topics held, 3 tightened or purging.")) {
+  auto& causes = registry.gauges("todoke_pressure_cause", "The step that each input asks for.", {"cause"});
+  backlog_level_ = &causes.with({"backlog"});
+  capacity_level_ = &causes.with({"capacity"});
   for (const auto& needed : options_.needed) watched_.push_back({needed});
 }
 
@@ -108,22 +119,27 @@ void LogMonitor::watch(Watched& watched, const Seen& seen) {
 }
 
 void LogMonitor::report(std::int64_t backlog, const std::string& slowest) {
-  const auto before = pressure_.level();
-  const auto now = next_pressure(before, backlog, options_.thresholds);
-  pressure_.set(now);
+  const auto by_backlog = next_pressure(pressure_.of(PressureInput::backlog), backlog, options_.thresholds);
+  const auto by_capacity = pressure_.of(PressureInput::capacity);
+  pressure_.set(PressureInput::backlog, by_backlog);
+  const auto now = pressure_.level();
   level_.set(now);
-  const auto meaning = kMeaning.at(static_cast<std::size_t>(now));
-  const auto why = now == 0 ? std::string() : fmt::format(": {} is {} rows behind", slowest, backlog);
+  backlog_level_->set(by_backlog);
+  capacity_level_->set(by_capacity);
+  std::string why;
+  if (by_backlog > 0) why += fmt::format(": {} is {} rows behind", slowest, backlog);
+  if (by_capacity > 0)
+    why += fmt::format("{} the line `capacity in use` says how much", why.empty() ? ":" : ", and");
+  const auto meaning = meaning_of(pressure_);
   health_.report(
       "pressure", false,
       {now == 0 ? HealthState::up : HealthState::degraded, fmt::format("{}, {}{}", now, meaning, why)});
+  const auto before = std::exchange(told_, now);
   if (now == before) return;
   const auto text = fmt::format("pressure is {} ({})", now, meaning);
-  if (now > before) {
-    log::warning("log monitor", text, {{"consumer", slowest}, {"rows", backlog}});
-  } else {
-    log::info("log monitor", text, {{"rows", backlog}});
-  }
+  log::write(
+      now > before ? log::Level::warning : log::Level::info, "log monitor", text,
+      {{"consumer", slowest}, {"rows", backlog}, {"by_backlog", by_backlog}, {"by_capacity", by_capacity}});
 }
 
 }  // namespace todoke::outbox

@@ -1,5 +1,5 @@
-// Watches how far the consumers are behind: a metric for each, the node's pressure, a health line and a log
-// line when it changes. Also whether the consumers that this node needs are run by anybody.
+// Watches how far the consumers are behind: a metric for each, the node's pressure (its input of the backlog,
+// and the whole of it as seen), a health line and a log line when it changes. Also whether the consumers that this node needs are run by anybody.
 #pragma once
 
 #include <map>
@@ -66,6 +66,9 @@ class LogMonitor final : public PeriodicService {
   metrics::Family<metrics::Gauge>& backlog_;  // todoke_outbox_backlog{consumer}
   metrics::Family<metrics::Gauge>& lag_;      // todoke_outbox_lag_seconds{consumer}
   metrics::Gauge& level_;                     // todoke_pressure
+  metrics::Gauge* backlog_level_ = nullptr;   // todoke_pressure_cause{cause="backlog"}
+  metrics::Gauge* capacity_level_ = nullptr;  // todoke_pressure_cause{cause="capacity"}
+  int told_ = 0;                              // the level that the log has
 };
 
 }  // namespace todoke::outbox

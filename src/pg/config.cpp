@@ -4,7 +4,7 @@ namespace todoke::pg {
 
 std::span<const KeySpec* const> config_keys() {
   static constexpr const KeySpec* kKeys[] = {&kDatabaseUrl.spec, &kDatabaseOwnerUrl.spec,
-                                             &kDatabasePoolMax.spec};
+                                             &kDatabasePoolMax.spec, &kMinFreeBytes.spec};
   return kKeys;
 }
 

@@ -41,6 +41,20 @@ inline constexpr Key<std::int64_t> kDatabasePoolMax{{
     .max = 150,  // the embedded server takes 200 in all
 }};
 
+inline constexpr Key<std::int64_t> kMinFreeBytes{{
+    .name = "capacity.min_free_bytes",
+    .type = KeyType::size,
+    .fallback = "1GiB",
+    .meaning =
+        "Room that must be free on the disk of the embedded Postgres. With less no event and no order is "
+        "taken in (`error: storage full`, 503) until a quarter more than this is free; reads go on. It is "
+        "what Postgres still needs for what it has taken: without room for its WAL it stops. 0: not "
+        "watched. With database.url the server's own refusal (SQLSTATE 53100) takes its place.",
+    .min = 0,
+    .max = 1LL << 50,
+    .live = true,
+}};
+
 std::span<const KeySpec* const> config_keys();
 
 }  // namespace todoke::pg

@@ -45,6 +45,10 @@ bool waited_for_lock(const std::exception_ptr& failure) {
   return is_error(failure, [](const Error& error) { return error.is_lock_timeout(); });
 }
 
+bool found_disk_full(const std::exception_ptr& failure) {
+  return is_error(failure, [](const Error& error) { return error.is_disk_full(); });
+}
+
 bool is_unique_violation(const std::exception_ptr& failure) {
   return is_error(failure, [](const Error& error) { return error.is_unique_violation(); });
 }

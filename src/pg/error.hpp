@@ -54,6 +54,7 @@ class Error : public DatabaseError {
   [[nodiscard]] bool is_unique_violation() const { return is("23505"); }
   [[nodiscard]] bool is_check_violation() const { return is("23514"); }
   [[nodiscard]] bool is_read_only_transaction() const { return is("25006"); }
+  [[nodiscard]] bool is_disk_full() const { return is("53100"); }
   // A row that no partition takes violates a check that has no name. (The message says more, but in the
   // server's language.)
   [[nodiscard]] bool is_missing_partition() const { return is_check_violation() && constraint().empty(); }
@@ -97,5 +98,7 @@ bool lacks_partition(const std::exception_ptr& failure);
 bool is_unique_violation(const std::exception_ptr& failure);
 // Whether lock_timeout ended it.
 bool waited_for_lock(const std::exception_ptr& failure);
+// Whether the server had no room on its disk: nothing of the transaction was stored.
+bool found_disk_full(const std::exception_ptr& failure);
 
 }  // namespace todoke::pg

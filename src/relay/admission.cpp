@@ -12,6 +12,13 @@
 #include "relay/cost.hpp"
 
 namespace todoke::relay {
+namespace {
+
+// Steps of outbox/pressure.hpp.
+constexpr int kPressureStopsBackfill = 1;
+constexpr int kPressureHolds = 2;
+
+}  // namespace
 
 using nostr::KindClass;
 using nostr::Reason;
@@ -22,16 +29,24 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
   if (const auto broken = nostr::broken_rule(*event, rules, sender, now)) return tl::unexpected(*broken);
   Admitted admitted;
   auto& incoming = admitted.incoming;
+  // For those of its topics that take it.
+  std::optional<Reason> refused;
+  const auto offer = [&](std::string_view topic) {
+    const auto why = topics.refusal_of(topic, source, event->created_at(), now);
+    if (!why) incoming.topics.emplace_back(topic);
+    if (why && !refused) refused = why;
+  };
   for (const auto& topic : nostr::topics_of(*event, rules.reserved_topics)) {
-    if (topics.is_enabled(topic.text())) incoming.topics.push_back(topic.text());
+    if (topics.is_enabled(topic.text())) offer(topic.text());
   }
-  if (incoming.topics.empty()) {
-    const bool vanishes = event->kind() == nostr::kVanish;
-    if (rules.policy == nostr::TopicPolicy::topics && !vanishes)
-      return tl::unexpected(Reason::topic_not_enabled);
+  // A request to vanish needs no topic: nothing of it is linked or held back.
+  if (incoming.topics.empty() && event->kind() == nostr::kVanish) {
     incoming.topics.emplace_back(nostr::kGlobalTopic);
-    incoming.linked = !vanishes;
+    incoming.linked = false;
   }
+  if (incoming.topics.empty() && !refused && rules.policy == nostr::TopicPolicy::open)
+    offer(nostr::kGlobalTopic);
+  if (incoming.topics.empty()) return tl::unexpected(refused.value_or(Reason::topic_not_enabled));
   if (!nostr::has_right_id(*event)) return tl::unexpected(Reason::bad_id);
   if (known.contains(event->id())) return tl::unexpected(Reason::already_stored);
   if (!nostr::has_right_signature(*event)) return tl::unexpected(Reason::bad_signature);
@@ -61,6 +76,17 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
   incoming.rows = rows_of(*event);
   incoming.event = std::move(event);
   return admitted;
+}
+
+std::optional<Reason> held_back(const Incoming& incoming, const TopicSet& topics,
+                                const outbox::Pressure& pressure) {
+  if (pressure.is_node_full()) return Reason::capacity;
+  const auto level = pressure.level();
+  if (level >= kPressureStopsBackfill && incoming.source == Source::backfill) return Reason::no_backfill;
+  const bool is_low = std::all_of(incoming.topics.begin(), incoming.topics.end(),
+                                  [&](const auto& topic) { return topics.is_low_priority(topic); });
+  if (level >= kPressureHolds && is_low) return Reason::capacity;
+  return std::nullopt;
 }
 
 }  // namespace todoke::relay

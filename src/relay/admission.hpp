@@ -3,9 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <tl/expected.hpp>
 
 #include "nostr/rules.hpp"
+#include "outbox/pressure.hpp"
 #include "relay/incoming.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/topic_book.hpp"
@@ -21,5 +23,9 @@ struct Admitted {
 tl::expected<Admitted, nostr::Reason> admit(EventPtr event, Source source, const nostr::Sender& sender,
                                             const nostr::RuleSettings& rules, const TopicSet& topics,
                                             const KnownIds& known, std::chrono::sys_seconds now);
+
+// Why an event that was admitted is not taken now: what the node does under pressure.
+std::optional<nostr::Reason> held_back(const Incoming& incoming, const TopicSet& topics,
+                                       const outbox::Pressure& pressure);
 
 }  // namespace todoke::relay

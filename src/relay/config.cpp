@@ -138,6 +138,9 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kDeletionDays.spec,
       &keys::kTombstoneDays.spec,
       &keys::kDedupeDays.spec,
+      &keys::kCapacityBytes.spec,
+      &keys::kCapacityEvents.spec,
+      &keys::kCapacityKeepDays.spec,
   };
   return kKeys;
 }

@@ -447,6 +447,39 @@ inline constexpr Key<std::int64_t> kDedupeDays{{
     .live = true,
 }};
 
+inline constexpr Key<std::int64_t> kCapacityBytes{{
+    .name = "capacity.max_bytes",
+    .type = KeyType::size,
+    .fallback = "0",
+    .meaning =
+        "How large the database may become, about. From 85 % of it backfill is refused, from 92.5 % events "
+        "of "
+        "low-priority topics, and when all of it is in use the oldest weeks go until 95 % is. 0: no limit.",
+    .min = 0,
+    .max = 1LL << 50,
+    .live = true,
+}};
+inline constexpr Key<std::int64_t> kCapacityEvents{{
+    .name = "capacity.max_events",
+    .type = KeyType::integer,
+    .fallback = "0",
+    .meaning = "The same as a number of stored events. 0: no limit.",
+    .min = 0,
+    .max = 1'000'000'000'000,
+    .live = true,
+}};
+inline constexpr Key<std::int64_t> kCapacityKeepDays{{
+    .name = "capacity.keep_days",
+    .type = KeyType::integer,
+    .fallback = "7",
+    .meaning = "No event that was accepted in so many days is purged for want of capacity; where nothing "
+               "older is left, "
+               "events are refused (`restricted: capacity`).",
+    .min = 1,
+    .max = 36'500,
+    .live = true,
+}};
+
 }  // namespace todoke::relay::keys
 
 namespace todoke::relay {

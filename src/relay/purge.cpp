@@ -103,8 +103,8 @@ DueEvents due_events(pg::Row row, std::size_t first_column) {
 }
 
 Task<TopicPage> purge_oldest_of_topic(pg::Connection& connection, std::string topic, SystemTime before,
-                                      std::int64_t after_seq, Deadline deadline) {
-  pg::Params params(topic, before, after_seq, kPurgeRows);
+                                      std::int64_t after_seq, std::int64_t events_max, Deadline deadline) {
+  pg::Params params(topic, before, after_seq, kPurgeRows, events_max);
   const auto rows = co_await connection.query(sql::kPageOfTopicAlone, std::move(params), deadline);
   TopicPage page;
   page.is_last = rows.one().get<std::int64_t>(0) < kPurgeRows;

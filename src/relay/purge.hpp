@@ -85,11 +85,11 @@ struct TopicPage {
   bool is_last = false;
   Purged purged;
 };
-// Purges of the topic's oldest events, accepted before `before`, up to kPurgeRows that come after `after_seq` (0:
-// from the oldest). It leaves out what another topic has as well, deletion requests, and versions in effect: a
+// Looks at the next kPurgeRows of the topic's events after `after_seq` (0: from the oldest) that were accepted before
+// `before`, and purges the oldest of them, up to `events_max`. It leaves out what another topic has as well, deletion requests, and versions in effect: a
 // topic that is too large affects itself alone. So a page may purge nothing and not be the last.
 Task<TopicPage> purge_oldest_of_topic(pg::Connection& connection, std::string topic, SystemTime before,
-                                      std::int64_t after_seq, Deadline deadline);
+                                      std::int64_t after_seq, std::int64_t events_max, Deadline deadline);
 
 // What topic_usage says of a topic; of the whole node with an empty name.
 Task<Purged> usage_of_topic(pg::Connection& connection, std::string topic, Deadline deadline);

@@ -70,7 +70,7 @@ WITH page AS MATERIALIZED (
 SELECT (SELECT count(*) FROM page), (SELECT max(ingested_seq) FROM page), array_agg(event_id), array_agg(ingested_at),
   array_agg(lifetime::text) FROM due;
 
--- The oldest events of the topic $1 that no other topic has, accepted before $2, up to $4 after the seq $3.
+-- The oldest events of the topic $1 that no other topic has, accepted before $2, up to $5 of the $4 links after the seq $3.
 -- name: page_of_topic_alone
 WITH page AS MATERIALIZED (
   SELECT l.ingested_seq, l.event_id, l.ingested_at, l.lifetime FROM cn_relay.event_topics l
@@ -81,6 +81,7 @@ WITH page AS MATERIALIZED (
     SELECT e.topics, e.kind, e.effective_key FROM cn_relay.events e
     WHERE e.event_id = p.event_id AND e.ingested_at = p.ingested_at AND e.lifetime = p.lifetime LIMIT 1) e
   WHERE e.topics = ARRAY[$1] AND e.kind <> 5 AND e.effective_key IS NULL
+  ORDER BY p.ingested_seq LIMIT $5
 )
 SELECT (SELECT count(*) FROM page), (SELECT max(ingested_seq) FROM page), array_agg(event_id), array_agg(ingested_at),
   array_agg(lifetime::text) FROM due;

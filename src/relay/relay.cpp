@@ -14,6 +14,7 @@
 #include "net/rate_limit.hpp"
 #include "net/refusal_log.hpp"
 #include "nostr/replies.hpp"
+#include "relay/capacity.hpp"
 #include "relay/config.hpp"
 #include "relay/ephemeral.hpp"
 #include "relay/eraser.hpp"
@@ -187,7 +188,7 @@ class Relay {
              hub_options_from(parts.config, policy_, parts.database, parts.read_pool.connections_max()),
              reader_, parts.listener, topics_, parts.log, parts.clock, metrics_),
         writer_(parts.executor, WriterOptions{.connect = parts.database}, parts.clock, metrics_, duplicates_,
-                hub_, parts.log),
+                topics_, hub_, parts.log, parts.storage),
         ephemeral_(parts.executor, parts.pool, parts.listener, parts.clock, metrics_,
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
         eraser_(parts.executor, parts.pool, parts.database, hub_, parts.clock, metrics_),
@@ -195,6 +196,8 @@ class Relay {
             parts.executor,
             RetentionOptions{.connect = parts.database, .periods = retention_periods_from(parts.config)},
             parts.clock, parts.health, parts.metrics),
+        capacity_(parts.executor, capacity_from(parts.config), purge_with(parts.background_pool, parts.clock),
+                  topics_, parts.background_pool, parts.pressure, parts.health, parts.metrics),
         event_rate_("event", per_minute(parts.config.get(keys::kEventsPerMinute)), rates_on(parts.config),
                     parts.clock, parts.metrics),
         req_rate_("req", per_minute(parts.config.get(keys::kReqsPerMinute)), rates_on(parts.config),
@@ -204,14 +207,23 @@ class Relay {
         connection_rate_("connection", per_minute(parts.config.get(keys::kConnectionsPerMinute)),
                          rates_on(parts.config), parts.clock, parts.metrics),
         refusals_("relay", parts.metrics),
-        services_{parts.clock,      settings_,
-                  search_on(parts), parts.pressure,
-                  topics_,          hub_.known(),
-                  duplicates_,      metrics_,
-                  writer_,          hub_,
-                  ephemeral_,       event_rate_,
-                  req_rate_,        close_rate_,
-                  refusals_,        [this](const std::shared_ptr<Session>& session) { remember(session); }} {
+        services_{parts.clock,
+                  settings_,
+                  search_on(parts),
+                  parts.pressure,
+                  parts.storage,
+                  topics_,
+                  hub_.known(),
+                  duplicates_,
+                  metrics_,
+                  writer_,
+                  hub_,
+                  ephemeral_,
+                  event_rate_,
+                  req_rate_,
+                  close_rate_,
+                  refusals_,
+                  [this](const std::shared_ptr<Session>& session) { remember(session); }} {
     topics_.on_change([this] { hub_.topics_changed(); });
   }
 
@@ -229,6 +241,7 @@ class Relay {
     req_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));
     close_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));
     connection_rate_.set(per_minute(config.get(keys::kConnectionsPerMinute)), rates_on(config));
+    capacity_.set_limits(capacity_from(config));
   }
 
   std::shared_ptr<net::WsHandler> accept(const net::Request& request) {
@@ -253,6 +266,7 @@ class Relay {
   TopicBook& topics() { return topics_; }
   Hub& hub() { return hub_; }
   Writer& writer() { return writer_; }
+  CapacityKeeper& capacity() { return capacity_; }
   EphemeralExchange& ephemeral() { return ephemeral_; }
   Eraser& eraser() { return eraser_; }
   Retention& retention() { return retention_; }
@@ -299,6 +313,7 @@ class Relay {
   EphemeralExchange ephemeral_;
   Eraser eraser_;
   Retention retention_;
+  CapacityKeeper capacity_;
   net::RateLimiter event_rate_;
   net::RateLimiter req_rate_;
   net::RateLimiter close_rate_;  // its own: a client that closes what it has opened may open at the full rate
@@ -393,7 +408,8 @@ std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts) {
           part_of(relay, relay->ephemeral()),
           part_of(relay, relay->writer()),
           part_of(relay, relay->eraser()),
-          part_of(relay, relay->retention())};
+          part_of(relay, relay->retention()),
+          part_of(relay, relay->capacity())};
 }
 
 }  // namespace todoke::relay

@@ -12,6 +12,7 @@
 #include "outbox/search_port.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
+#include "pg/storage.hpp"
 
 namespace todoke::relay {
 
@@ -22,10 +23,12 @@ struct RelayParts {
   Executor read_executor;  // where stored events are made of rows
   pg::Pool& pool;
   pg::Pool& read_pool;
+  pg::Pool& background_pool;
   pg::Listener& listener;
   pg::ConnectOptions database;
   outbox::LogSignal& log;
-  const outbox::Pressure& pressure;
+  outbox::Pressure& pressure;
+  pg::Storage& storage;
   std::shared_ptr<outbox::SearchPort> search;  // null: there is no index
   HealthBoard& health;
   metrics::Registry& metrics;

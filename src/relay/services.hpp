@@ -15,6 +15,7 @@
 #include "nostr/rules.hpp"
 #include "nostr/wire.hpp"
 #include "outbox/pressure.hpp"
+#include "pg/storage.hpp"
 #include "relay/dedupe_counts.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/metrics.hpp"
@@ -52,6 +53,7 @@ struct SessionServices {
   const SharedValue<SessionSettings>& settings;
   bool search = false;  // NIP-50
   const outbox::Pressure& pressure;
+  const pg::Storage& storage;
   TopicBook& topics;
   const KnownIds& known;
   DedupeCounts& duplicates;

@@ -33,14 +33,8 @@ constexpr std::size_t kAuthenticatedMax = 16;
 constexpr std::uint16_t kPolicyViolation = 1008;
 
 // What the node does when its consumers can't keep up (outbox/pressure.hpp).
-constexpr int kPressureHolds = 2;
 constexpr int kPressureTightens = 3;
 constexpr double kTightenedFactor = 4;
-
-bool is_low_priority(const std::vector<std::string>& topics, const TopicSet& set) {
-  return std::all_of(topics.begin(), topics.end(),
-                     [&](const auto& topic) { return set.is_low_priority(topic); });
-}
 
 bool asks_for_search(const std::vector<nostr::Filter>& filters) {
   return std::any_of(filters.begin(), filters.end(),
@@ -66,6 +60,10 @@ Reason reason_of(Outcome outcome) {
     case Outcome::stored:
     case Outcome::duplicate:
       return Reason::already_stored;
+    case Outcome::storage_full:
+      return Reason::storage_full;
+    case Outcome::full:
+      return Reason::capacity;
     case Outcome::failed:
       break;
   }
@@ -191,7 +189,8 @@ bool Session::pays(net::RateLimiter& rate, std::string_view what, double cost) c
 }
 
 bool Session::pays_for_event(std::size_t bytes, std::size_t rows) const {
-  const double factor = services_.pressure.level() >= kPressureTightens ? kTightenedFactor : 1;
+  const double factor =
+      services_.pressure.of(outbox::PressureInput::backlog) >= kPressureTightens ? kTightenedFactor : 1;
   return pays(services_.event_rate, "event", cost_of(bytes, rows) * factor);
 }
 
@@ -234,9 +233,7 @@ void Session::handle(nostr::EventMessage message, std::size_t bytes) {
     if (admitted.error() == Reason::already_stored) return settle(id, Outcome::duplicate);
     return refuse(id, admitted.error());
   }
-  if (services_.pressure.level() >= kPressureHolds && is_low_priority(admitted->incoming.topics, *topics)) {
-    return refuse(id, Reason::capacity);
-  }
+  if (const auto why = held_back(admitted->incoming, *topics, services_.pressure)) return refuse(id, *why);
   if (admitted->ephemeral) {
     if (!services_.ephemeral.send(live_of(admitted->incoming))) services_.metrics.dedupe_hits.add();
     return answer(id, true, "");
@@ -246,6 +243,7 @@ void Session::handle(nostr::EventMessage message, std::size_t bytes) {
 
 void Session::store(Incoming incoming) {
   const auto id = incoming.event->id();
+  if (services_.storage.is_full()) return refuse(id, Reason::storage_full);
   incoming.on_outcome = [session = shared_from_this(), id](Outcome outcome) {
     asio::dispatch(session->executor_, [session, id, outcome] { session->settle(id, outcome); });
   };
@@ -271,6 +269,8 @@ void Session::settle(const nostr::EventId& id, Outcome outcome) {
     case Outcome::deleted:
     case Outcome::vanished:
     case Outcome::failed:
+    case Outcome::storage_full:
+    case Outcome::full:
       return refuse(id, reason_of(outcome));
   }
 }

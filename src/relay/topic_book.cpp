@@ -17,6 +17,35 @@ constexpr std::chrono::seconds kLoadMax(10);
 
 }  // namespace
 
+TopicSet::TopicSet(const TopicSettings& settings, const RetentionPeriods& periods, Topics enabled)
+    : settings_(&settings), periods_(periods), enabled_(std::move(enabled)) {
+  for (const auto& [topic, policy] : enabled_) {
+    if (policy.limits.events_max > 0 || policy.limits.bytes_max > 0) limited_.push_back(topic);
+  }
+}
+
+std::optional<nostr::Reason> TopicSet::refusal_of(std::string_view topic, Source source,
+                                                  std::int64_t created_at,
+                                                  std::chrono::sys_seconds now) const {
+  const auto found = enabled_.find(topic);
+  if (found == enabled_.end()) return std::nullopt;
+  const auto& policy = found->second;
+  if (source == Source::backfill) {
+    if (policy.allow_backfill) return std::nullopt;
+    return nostr::Reason::no_backfill;
+  }
+  const auto oldest = now.time_since_epoch().count() - policy.delay_seconds_max;
+  if (policy.delay_seconds_max > 0 && created_at < oldest) return nostr::Reason::too_old_for_topic;
+  return std::nullopt;
+}
+
+const TopicLimits* TopicSet::limits_of(std::string_view topic) const {
+  const auto found = enabled_.find(topic);
+  if (found == enabled_.end()) return nullptr;
+  const auto& limits = found->second.limits;
+  return limits.events_max > 0 || limits.bytes_max > 0 ? &limits : nullptr;
+}
+
 bool TopicSet::is_enabled(std::string_view topic) const {
   if (settings_->accept_any) return nostr::is_topic_id(topic, settings_->reserved);
   return enabled_.contains(topic);
@@ -106,10 +135,15 @@ Task<void> TopicBook::round(RoundCause /*cause*/) {
       break;
     }
     const auto days = row.get<std::optional<std::int64_t>>(1);
-    const bool low = row.get<std::string_view>(2) == "low";
-    enabled.emplace(row.get<std::string>(0),
-                    TopicSet::Topic{days && *days > periods.regular, low, row.get<std::int32_t>(3),
-                                    row.get<std::int32_t>(4)});
+    TopicSet::Topic topic;
+    topic.kept_longer = days && *days > periods.regular;
+    topic.low_priority = row.get<std::string_view>(2) == "low";
+    topic.dedupe_days = row.get<std::int32_t>(3);
+    topic.tombstone_days = row.get<std::int32_t>(4);
+    topic.allow_backfill = row.get<bool>(5);
+    topic.delay_seconds_max = row.get<std::int64_t>(6);
+    topic.limits = {row.get<std::int64_t>(7), row.get<std::int64_t>(8), row.get<bool>(9)};
+    enabled.emplace(row.get<std::string>(0), topic);
   }
   enabled_.set(static_cast<double>(enabled.size()));
   auto fresh = std::make_shared<const TopicSet>(settings_, periods, std::move(enabled));

@@ -16,8 +16,10 @@
 #include "base/periodic.hpp"
 #include "base/shared_value.hpp"
 #include "nostr/event.hpp"
+#include "nostr/texts.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
+#include "relay/incoming.hpp"
 #include "relay/purge.hpp"
 
 namespace todoke::relay {
@@ -30,6 +32,14 @@ struct TopicSettings {
   RetentionPeriods periods;  // of topics without their own; a topic with more regular days is kept longer
 };
 
+// What a topic may hold (topic_gate.hpp). 0: any number.
+struct TopicLimits {
+  std::int64_t events_max = 0;
+  std::int64_t bytes_max = 0;
+  bool drop_oldest = false;  // when it is full; otherwise it takes nothing more
+  friend bool operator==(const TopicLimits&, const TopicLimits&) = default;
+};
+
 // What one state of the table says.
 class TopicSet {
  public:
@@ -39,12 +49,14 @@ class TopicSet {
     // Its own periods in days; 0: it has none.
     std::int32_t dedupe_days = 0;
     std::int32_t tombstone_days = 0;
+    bool allow_backfill = true;
+    std::int64_t delay_seconds_max = 0;  // 0: events of any age
+    TopicLimits limits;
     friend bool operator==(const Topic&, const Topic&) = default;
   };
   using Topics = HashMap<std::string, Topic>;
 
-  TopicSet(const TopicSettings& settings, const RetentionPeriods& periods, Topics enabled)
-      : settings_(&settings), periods_(periods), enabled_(std::move(enabled)) {}
+  TopicSet(const TopicSettings& settings, const RetentionPeriods& periods, Topics enabled);
 
   [[nodiscard]] bool is_enabled(std::string_view topic) const;
   [[nodiscard]] bool is_kept_longer(std::string_view topic) const;
@@ -53,6 +65,15 @@ class TopicSet {
   [[nodiscard]] std::optional<std::int32_t> dedupe_days(std::span<const std::string> topics) const;
   [[nodiscard]] std::optional<std::int32_t> tombstone_days(std::span<const std::string> topics) const;
   [[nodiscard]] bool is_low_priority(std::string_view topic) const;
+  // Why the topic does not take such an event: backfill that it does not want, or one that is too old for it.
+  [[nodiscard]] std::optional<nostr::Reason> refusal_of(std::string_view topic, Source source,
+                                                        std::int64_t created_at,
+                                                        std::chrono::sys_seconds now) const;
+  // Null: it may hold any number.
+  [[nodiscard]] const TopicLimits* limits_of(std::string_view topic) const;
+  // The topics that may not hold any number.
+  [[nodiscard]] const std::vector<std::string>& limited() const { return limited_; }
+  [[nodiscard]] bool has_limits() const { return !limited_.empty(); }
   [[nodiscard]] const Topics& enabled() const { return enabled_; }
   friend bool operator==(const TopicSet& a, const TopicSet& b) {
     return a.periods_ == b.periods_ && a.enabled_ == b.enabled_;
@@ -65,6 +86,7 @@ class TopicSet {
   const TopicSettings* settings_;
   RetentionPeriods periods_;
   Topics enabled_;
+  std::vector<std::string> limited_;
 };
 
 class TopicBook final : public PeriodicService {

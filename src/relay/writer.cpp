@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "pg/error.hpp"
 #include "relay/store_sql.hpp"
+#include "relay/topics_sql.hpp"
 
 namespace todoke::relay {
 namespace {
@@ -20,6 +21,9 @@ constexpr std::chrono::milliseconds kSweepEvery = 1s;
 constexpr std::chrono::milliseconds kFlushEvery = 5s;
 constexpr std::chrono::milliseconds kPartitionsEvery = 10min;
 constexpr std::chrono::milliseconds kHouseMax = 10s;
+// How long what other relays and purges do to the counters of limited topics stays unseen: a few ms each time for
+// a hundred such topics.
+constexpr std::chrono::milliseconds kUseEvery = 5s;
 // A batch of an eighth of the largest has gathered during one commit: a burst. With a half, one connection
 // was taken for idle now and then and lost a fifth of its rate to the index (bench/relay, ingest-1).
 constexpr std::size_t kBusyShare = 8;
@@ -34,13 +38,16 @@ std::size_t rows_of(const std::vector<Incoming>& batch) {
 }  // namespace
 
 Writer::Writer(const Executor& executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
-               DedupeCounts& duplicates, CommitListener& listener, outbox::LogSignal& log)
+               DedupeCounts& duplicates, const TopicBook& topics, CommitListener& listener,
+               outbox::LogSignal& log, pg::Storage& storage)
     : options_(std::move(options)),
       clock_(clock),
       metrics_(metrics),
       duplicates_(duplicates),
+      topics_(topics),
       listener_(listener),
       log_(log),
+      storage_(storage),
       committer_(executor,
                  {.queue_max = options_.queue_events_max,
                   .queue_high = options_.queue_events_high,
@@ -108,18 +115,68 @@ Writer::Committer::Items Writer::next_batch(std::deque<Incoming>& queue) {
 }
 
 Task<void> Writer::commit(Committer::Items& batch) {
+  if (storage_.is_full()) throw pg::StorageFull();
   if (!connection_ || !connection_->usable()) co_await connect();
+  const auto topics = co_await keep_within_limits(batch);
+  if (batch.empty()) co_return;
   const auto began = clock_.steady();
   const auto stored = co_await store(*connection_, batch, seen(), Deadline::after(options_.patience));
   metrics_.commit_seconds.observe(std::chrono::duration<double>(clock_.steady() - began).count());
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (stored.outcomes[i] == Outcome::stored) gate_.add(batch[i], *topics);
+  }
   tell(std::exchange(batch, {}), stored);
+}
+
+Task<std::shared_ptr<const TopicSet>> Writer::keep_within_limits(Committer::Items& batch) {
+  auto topics = topics_.topics();
+  const auto now = clock_.steady();
+  const bool is_old = topics != gate_topics_ || now >= use_at_;
+  if (topics->has_limits() && is_old) {
+    const auto rows =
+        co_await connection_->query(sql::kTopicUse, {topics->limited()}, Deadline::after(kHouseMax));
+    HashMap<std::string, TopicUse> use;
+    for (const auto& row : rows) {
+      use.emplace(row.get<std::string>("topic_id"),
+                  TopicUse{row.get<std::int64_t>("events"), row.get<std::int64_t>("bytes")});
+    }
+    gate_.set_use(std::move(use));
+    gate_topics_ = topics;
+    use_at_ = now + kUseEvery;
+  }
+  auto refused = gate_.keep_out(batch, *topics);
+  if (!refused.empty()) co_await tell_full(std::move(refused));
+  co_return topics;
+}
+
+// What is stored already is no news to a full topic.
+Task<void> Writer::tell_full(Committer::Items refused) {
+  std::vector<std::string> ids;
+  ids.reserve(refused.size());
+  for (const auto& incoming : refused) ids.push_back(incoming.event->id().hex());
+  const auto known = co_await attempt(connection_->query(sql::kKnownIds, {ids}, Deadline::after(kHouseMax)));
+  HashSet<std::string> stored;
+  if (known) {
+    for (const auto& row : *known) stored.insert(row.get<std::string>(0));
+  }
+  for (std::size_t i = 0; i < refused.size(); ++i) {
+    refused[i].on_outcome(stored.contains(ids[i]) ? Outcome::duplicate : Outcome::full);
+  }
 }
 
 bool Writer::refuses_data(const std::exception_ptr& failure) const {
   return pg::refuses_data(failure);
 }
 
+// What waits for a disk without room would wait in vain.
+SteadyTime Writer::patience_ends(const Incoming& incoming) const {
+  return storage_.is_full() ? SteadyTime::min() : incoming.queued_at + options_.patience;
+}
+
 Task<void> Writer::mend(std::exception_ptr failure, Committer::Items& batch) {
+  use_at_ = {};  // nobody may know what of it was stored
+  if (is_a<pg::StorageFull>(failure)) co_return;
+  if (pg::found_disk_full(failure)) storage_.set_refused(true);
   log::warning("writer", "a batch was not stored", {{"error", describe(failure)}, {"events", batch.size()}});
   if (!pg::lacks_partition(failure)) co_return;
   const auto made =
@@ -130,7 +187,8 @@ Task<void> Writer::mend(std::exception_ptr failure, Committer::Items& batch) {
 void Writer::fail(Incoming& incoming, CommitFailure why, const std::exception_ptr& failure) {
   if (why == CommitFailure::refused)
     log::error("writer", "the database refuses an event", {{"error", describe(failure)}});
-  incoming.on_outcome(Outcome::failed);
+  const bool is_full = why == CommitFailure::overdue && storage_.is_full();
+  incoming.on_outcome(is_full ? Outcome::storage_full : Outcome::failed);
 }
 
 void Writer::tell(Committer::Items batch, const StoredBatch& stored) {

@@ -3,7 +3,8 @@
 //
 // Bounded: past `queue_events_high` waiting events readers are asked to pause (offer returns false and
 // `on_room` tells when to go on); past `queue_events_max` events fail at once. An event that could not be
-// stored within `patience` fails. An event that the database refuses fails alone. A batch is bounded by its
+// stored within `patience` fails, and at once where the database has no room (pg/storage.hpp). An event that the
+// database refuses fails alone. A batch is bounded by its
 // events and by the rows that they make.
 //
 // On the same connection, between two batches, it keeps house: expired events go into the log, duplicates
@@ -25,12 +26,15 @@
 #include "base/service.hpp"
 #include "outbox/log_signal.hpp"
 #include "pg/connection.hpp"
+#include "pg/storage.hpp"
 #include "relay/batch_plan.hpp"
 #include "relay/commit_listener.hpp"
 #include "relay/dedupe_counts.hpp"
 #include "relay/incoming.hpp"
 #include "relay/metrics.hpp"
 #include "relay/store.hpp"
+#include "relay/topic_book.hpp"
+#include "relay/topic_gate.hpp"
 
 namespace todoke::relay {
 
@@ -47,9 +51,10 @@ struct WriterOptions {
 
 class Writer final : public Service, private GroupCommitter<Incoming>::Work {
  public:
-  // `log` is told whether events come faster than they are committed.
+  // `log` is told whether events come faster than they are committed, `storage` of a database without room.
   Writer(const Executor& executor, WriterOptions options, const Clock& clock, RelayMetrics& metrics,
-         DedupeCounts& duplicates, CommitListener& listener, outbox::LogSignal& log);
+         DedupeCounts& duplicates, const TopicBook& topics, CommitListener& listener, outbox::LogSignal& log,
+         pg::Storage& storage);
   ~Writer() override;
 
   // Thread-safe. False: the event is taken, but the caller should stop reading until `on_room` is called
@@ -72,9 +77,7 @@ class Writer final : public Service, private GroupCommitter<Incoming>::Work {
   Task<void> commit(Committer::Items& batch) override;
   [[nodiscard]] bool refuses_data(const std::exception_ptr& failure) const override;
   Task<void> mend(std::exception_ptr failure, Committer::Items& batch) override;
-  [[nodiscard]] SteadyTime patience_ends(const Incoming& incoming) const override {
-    return incoming.queued_at + options_.patience;
-  }
+  [[nodiscard]] SteadyTime patience_ends(const Incoming& incoming) const override;
   void fail(Incoming& incoming, CommitFailure why, const std::exception_ptr& failure) override;
   Task<void> between_batches() override;
 
@@ -83,6 +86,9 @@ class Writer final : public Service, private GroupCommitter<Incoming>::Work {
   // Every time the log was locked.
   void follow_log(const Appended& log);
   void tell(Committer::Items batch, const StoredBatch& stored);
+  Task<void> tell_full(Committer::Items refused);
+  // Tells those that have no topic with room left, and gives the limits that hold for the others.
+  Task<std::shared_ptr<const TopicSet>> keep_within_limits(Committer::Items& batch);
   Task<void> keep_house();
   Task<void> flush_duplicates(Deadline deadline);
   Task<void> sweep(Deadline deadline);
@@ -91,16 +97,21 @@ class Writer final : public Service, private GroupCommitter<Incoming>::Work {
   const Clock& clock_;
   RelayMetrics& metrics_;
   DedupeCounts& duplicates_;
+  const TopicBook& topics_;
   CommitListener& listener_;
   outbox::LogSignal& log_;
+  pg::Storage& storage_;
   Committer committer_;
   std::atomic<bool> started_ = false;
   std::unique_ptr<pg::Connection> connection_;
   SteadyTime sweep_at_{};
   SteadyTime flush_at_{};
   SteadyTime partitions_at_{};
-  nostr::Seq head_;                  // of the last transaction
-  std::optional<nostr::Seq> since_;  // Appended::since of the last transaction
+  TopicGate gate_;
+  std::shared_ptr<const TopicSet> gate_topics_;  // what the gate was read for
+  SteadyTime use_at_{};                          // when it is to be read again
+  nostr::Seq head_;                              // of the last transaction
+  std::optional<nostr::Seq> since_;              // Appended::since of the last transaction
 };
 
 }  // namespace todoke::relay

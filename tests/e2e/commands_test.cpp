@@ -114,6 +114,18 @@ TEST(CommandLine, DoctorFindsWhatAStartWouldRefuse) {
   EXPECT_EQ(todoke({"doctor", "--data_dir", (folder.path() / "file").string()}).code, 1);
 }
 
+TEST(CommandLine, DoctorShowsHowMuchIsFreeAndFailsBelowTheLeast) {
+  const TempFolder folder;
+  const auto fine = todoke({"doctor", "--data_dir", folder.path().string(), "--server.listen", "127.0.0.1:0",
+                            "--server.internal_listen", "127.0.0.1:0", "--capacity.min_free_bytes", "1"});
+  EXPECT_THAT(fine.out, HasSubstr("ok    free space     ")) << fine.out;
+  const auto low = todoke(
+      {"doctor", "--data_dir", folder.path().string(), "--capacity.min_free_bytes", "1000000000000000"});
+  EXPECT_EQ(low.code, 1);
+  EXPECT_THAT(low.out, HasSubstr("FAIL  free space     "));
+  EXPECT_THAT(low.out, HasSubstr("nothing is stored; make room"));
+}
+
 // What a start refuses before it touches anything, in the same words.
 TEST(CommandLine, DoctorAndStartRefuseTheSameSettings) {
   const TempFolder folder;

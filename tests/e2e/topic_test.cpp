@@ -87,6 +87,32 @@ TEST_F(Topic, APolicyIsCheckedBeforeItIsTaken) {
   EXPECT_THAT(topic({"show", "Nostr"}).out, HasSubstr(R"("retention_days": 90)"));
 }
 
+TEST_F(Topic, NoneIsAddedWhileTheConsumersOfTheLogAreFarBehind) {
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  EXPECT_EQ(topic({"enable", "Before"}).code, 0);
+  node.sql("INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, mandatory) VALUES ('slow', 0, true)");
+  node.sql(
+      "INSERT INTO cn_relay.events_outbox (op, event_id, topic_id, kind, created_at, ingested_at) "
+      "SELECT 'upsert', 'none', 'none', 1, 1, now() FROM generate_series(1, 10)");
+  const auto refused = topic({"enable", "Bitcoin", "--log.pressure_rows", "1"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("(10 rows, pressure 3): see `todoke consumers list`"));
+  EXPECT_EQ(topic({"enable", "Before", "--log.pressure_rows", "1"}).code, 0) << "it is enabled already";
+  EXPECT_EQ(topic({"enable", "Bitcoin"}).code, 0) << "100,000 rows are the first step";
+}
+
+TEST_F(Topic, ShowsWhatATopicHoldsAndMayHold) {
+  TodokeUp node(folder.path(), {"--limits.rates", "off"});
+  node.wait_ready();
+  EXPECT_EQ(topic({"enable", "Bitcoin", "--policy", R"({"max_events":5})"}).code, 0);
+  NostrClient client(node.url());
+  const auto event = note(nostr::SecretKey::generate(), "hello", {{"t", kBitcoin}});
+  wait_until("the relay to take the topic", [&] { return client.publish(event).accepted; });
+  EXPECT_THAT(topic({"show", "Bitcoin"}).out, HasSubstr("stored      1 of 5 events, "));
+  EXPECT_THAT(topic({"show", "Bitcoin"}).out, HasSubstr(" of any number of bytes\n"));
+}
+
 TEST(Docs, EveryTextOfTheRelayIsListed) {
   std::ifstream file(std::string(TODOKE_DOCS) + "/relay.md");
   std::stringstream page;

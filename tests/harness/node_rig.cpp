@@ -8,6 +8,7 @@
 #include "app/keys.hpp"
 #include "app/node_options.hpp"
 #include "app/roles.hpp"
+#include "app/storage_watch.hpp"
 #include "base/live_config.hpp"
 #include "harness/http_rig.hpp"
 #include "harness/metric.hpp"
@@ -51,6 +52,15 @@ struct NodeRig::Parts {
     tracer.enable(true);
     supervisor.add(server, true);
     supervisor.add(listener);
+    const app::StorageWatchOptions watched{
+        .folders = {{"data", "/"}},
+        .free_bytes_min = app::free_bytes_min(config),
+        .free_bytes = [this](const std::string&) { return free_bytes.load(); }};
+    storage_watch = std::make_shared<app::StorageWatch>(main.executor(), watched, clock, storage,
+                                                        pools.control, board, registry);
+    live.on_change(
+        [this](const Config& changed) { storage_watch->set_free_bytes_min(app::free_bytes_min(changed)); });
+    supervisor.add(storage_watch);
     build_roles(options.roles, url);
     main.run(supervisor.start());
   }
@@ -75,6 +85,7 @@ struct NodeRig::Parts {
         app::pool_options(config, url).connect,
         log,
         pressure,
+        storage,
         std::make_shared<index::IndexSearch>(pools.reads, clock),
         board,
         registry,
@@ -100,6 +111,8 @@ struct NodeRig::Parts {
   Tracer tracer{registry};
   outbox::LogSignal log;
   outbox::Pressure pressure;
+  pg::Storage storage;
+  std::atomic<std::uint64_t> free_bytes{1ULL << 40};
   Loop main;
   Loop relay;
   Loop reads;
@@ -110,6 +123,7 @@ struct NodeRig::Parts {
   std::shared_ptr<net::Router> router = std::make_shared<net::Router>();
   std::shared_ptr<net::Router> internal_router = std::make_shared<net::Router>();
   std::shared_ptr<net::HttpServer> server;
+  std::shared_ptr<app::StorageWatch> storage_watch;
   Supervisor supervisor;
   LiveConfig live;  // has the roles among its readers
   std::vector<std::function<void()>> file_readers;
@@ -155,8 +169,16 @@ void NodeRig::change(const Flags& settings) {
   if (!parts_->live.problems().empty()) throw UserError(parts_->live.problems().front());
 }
 
-void NodeRig::press(int level) {
-  parts_->pressure.set(level);
+void NodeRig::leave_free(std::uint64_t bytes) {
+  parts_->free_bytes = bytes;
+}
+
+void NodeRig::fill_node(bool full) {
+  parts_->pressure.set_node_full(full);
+}
+
+void NodeRig::press(int level, outbox::PressureInput input) {
+  parts_->pressure.set(input, level);
 }
 
 ShiftedClock& NodeRig::clock() {

@@ -22,6 +22,7 @@
 #include "harness/pg_proxy.hpp"
 #include "harness/sql_session.hpp"
 #include "harness/test_database.hpp"
+#include "outbox/pressure.hpp"
 
 namespace todoke::test {
 
@@ -69,7 +70,10 @@ class NodeRig {
   // back to the rig's own. A flag of the rig pins its key.
   void change(const Flags& settings);
   // Sets the pressure of the node (outbox/pressure.hpp).
-  void press(int level);
+  void press(int level, outbox::PressureInput input = outbox::PressureInput::backlog);
+  void fill_node(bool full);
+  // How much is free on the disk that the node watches. It looks once a second: await todoke_storage_full.
+  void leave_free(std::uint64_t bytes);
   [[nodiscard]] ShiftedClock& clock();
 
   // ws://127.0.0.1:<port><path>

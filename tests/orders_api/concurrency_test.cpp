@@ -48,7 +48,8 @@ TEST(OrderConcurrency, OrdersOfOneTransactionAreNumberedInTheOrderOfTheirArrival
     orders::IntakeOptions options;
     options.connect.url = database.url();
     const SystemClock clock;
-    orders::Intake intake(executor, options, clock, registry);
+    pg::Storage storage;
+    orders::Intake intake(executor, options, clock, storage, registry);
     co_await intake.start();
     int left = 3;
     for (const auto* key : {"key-0003", "key-0001", "key-0002"}) {

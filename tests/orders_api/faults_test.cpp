@@ -101,5 +101,38 @@ TEST(OrderFaults, AnOrderThatTheDatabaseRefusesFailsAlone) {
   EXPECT_EQ(rig.value(kCount), "15");
 }
 
+TEST(OrderFaults, WithoutRoomOnTheDiskNothingIsAccepted) {
+  OrdersRig rig;
+  ASSERT_EQ(rig.post("key-0001").status, 201);
+  rig.leave_free(1);
+  ASSERT_TRUE(rig.await_metric("todoke_storage_full", 1));
+  const auto refused = rig.post("key-0002");
+  EXPECT_EQ(code(refused), "503 STORAGE_FULL");
+  EXPECT_EQ(refused.header("Retry-After"), "30");
+  EXPECT_EQ(rig.post("key-0001").status, 200) << "what was accepted stays accepted";
+  EXPECT_EQ(rig.get("/do/order/key-0001").status, 200);
+  EXPECT_EQ(rig.value(kCount), "1");
+  rig.leave_free(1ULL << 40);
+  ASSERT_TRUE(rig.await_metric("todoke_storage_full", 0));
+  EXPECT_EQ(rig.post("key-0002").status, 201);
+}
+
+TEST(OrderFaults, ADatabaseThatRefusesForWantOfRoomAcceptsNothingUntilItHasRoom) {
+  OrdersRig rig;
+  rig.sql(R"(CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$;
+             CREATE TRIGGER refuse BEFORE INSERT ON orders.outbox_orders
+             FOR EACH STATEMENT EXECUTE FUNCTION refuse())");
+  const auto refused = rig.post("key-0001");
+  EXPECT_EQ(code(refused), "503 UNAVAILABLE");
+  ASSERT_TRUE(rig.await_metric("todoke_storage_full", 1));
+  EXPECT_EQ(code(rig.post("key-0001")), "503 STORAGE_FULL");
+  rig.sql("DROP TRIGGER refuse ON orders.outbox_orders");
+  rig.clock().shift_steady(std::chrono::seconds(10));
+  ASSERT_TRUE(rig.await_metric("todoke_storage_full", 0));
+  EXPECT_EQ(rig.post("key-0001").status, 201);
+  EXPECT_EQ(rig.value(kCount), "1");
+}
+
 }  // namespace
 }  // namespace todoke::test

@@ -176,7 +176,7 @@ TEST_F(TopicPolicyTest, IngestPolicyIsChecked) {
     }
   };
   EXPECT_EQ(problem(R"({"retention_days":7,"max_events":1000,"max_bytes":1048576,"max_delay_seconds":5,
-                        "allow_backfill":false,"priority":"high"})"),
+                        "allow_backfill":false,"priority":"high","when_full":"drop_oldest"})"),
             "");
   EXPECT_EQ(problem("{}"), "");
   EXPECT_THAT(problem(R"({"retention":7})"),
@@ -186,6 +186,7 @@ TEST_F(TopicPolicyTest, IngestPolicyIsChecked) {
   EXPECT_THAT(problem(R"({"max_bytes":1.5})"), HasSubstr("max_bytes must be a positive integer"));
   EXPECT_THAT(problem(R"({"allow_backfill":1})"), HasSubstr("allow_backfill must be true or false"));
   EXPECT_THAT(problem(R"({"priority":"urgent"})"), HasSubstr("priority must be low, normal or high"));
+  EXPECT_THAT(problem(R"({"when_full":"panic"})"), HasSubstr("when_full must be refuse or drop_oldest"));
   EXPECT_THAT(problem("[]"), HasSubstr("ingest_policy must be an object"));
 }
 

@@ -24,6 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kReadMax = 5s;
 constexpr std::chrono::milliseconds kHaltRetryAfter = 10s;
+constexpr std::chrono::milliseconds kStorageRetryAfter = 30s;  // somebody has to make room
 // Beyond what a handler bounds by itself, before the server gives up on it.
 constexpr std::chrono::milliseconds kHandlerSlack = 15s;
 constexpr double kSecondsInMinute = 60;
@@ -90,6 +91,7 @@ class Api {
   Task<std::optional<OrderState>> find(std::string key);
 
   const std::shared_ptr<const Halts> halts_;
+  const pg::Storage& storage_;
   const std::string adapter_;
   const Policy policy_;
   const bool has_rate_;
@@ -101,13 +103,15 @@ class Api {
 
 Api::Api(const ApiParts& parts)
     : clients(parts.config.get(keys::kTokensFile)),
-      intake(std::make_shared<Intake>(parts.executor, intake_options(parts), parts.clock, parts.metrics)),
+      intake(std::make_shared<Intake>(parts.executor, intake_options(parts), parts.clock, parts.storage,
+                                      parts.metrics)),
       doubt(std::make_shared<DoubtGate>(parts.executor, parts.config.get(keys::kInDoubtMax), parts.pool,
                                         parts.metrics)),
       watch(std::make_shared<OrderWatch>(parts.executor,
                                          static_cast<std::size_t>(parts.config.get(keys::kWaitersMax)),
                                          parts.pool, parts.listener, parts.metrics)),
       halts_(parts.halts),
+      storage_(parts.storage),
       adapter_(parts.adapter),
       policy_(policy_from(parts.config)),
       has_rate_(parts.config.get(keys::kPerSecond) > 0),
@@ -165,6 +169,9 @@ std::optional<Answer> Api::refusal_of_new(const Order& order) {
   if (const auto why = policy_.check(order)) return refused(422, why->code, why->why);
   if (is_intake_refused(*halts_->known(), adapter_, order.instrument)) {
     return refused_for(kHaltRetryAfter, 503, "HALTED", "orders are halted; nothing was accepted");
+  }
+  if (storage_.is_full()) {
+    return refused_for(kStorageRetryAfter, 503, "STORAGE_FULL", "storage full; nothing was accepted");
   }
   if (doubt->has_too_much()) {
     return refused(422, "LIMIT_EXCEEDED", BadField{"orders.limits.in_doubt_max", "open orders are in doubt"});

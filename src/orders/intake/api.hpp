@@ -18,6 +18,7 @@
 #include "orders/core/halts.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
+#include "pg/storage.hpp"
 
 namespace todoke::orders {
 
@@ -33,6 +34,7 @@ struct ApiParts {
   net::Router& router;
   std::string adapter;                 // where orders of this node go, for halts
   std::shared_ptr<const Halts> halts;  // runs elsewhere
+  pg::Storage& storage;
 };
 
 struct BuiltApi {

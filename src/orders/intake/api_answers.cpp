@@ -30,10 +30,11 @@ Answer conflict() {
 }  // namespace
 
 std::span<const std::string_view> post_outcomes() {
-  static constexpr std::array<std::string_view, 12> kOutcomes{
+  static constexpr std::array<std::string_view, 13> kOutcomes{
       "accepted",         "replayed",       "IDEMPOTENCY_CONFLICT", "IDEMPOTENCY_MISMATCH",
       "VALIDATION_ERROR", "LIMIT_EXCEEDED", "RATE_LIMITED",         "UNAUTHORIZED",
-      "HALTED",           "UNAVAILABLE",    "OUTCOME_UNKNOWN",      "INTERNAL"};
+      "HALTED",           "UNAVAILABLE",    "OUTCOME_UNKNOWN",      "STORAGE_FULL",
+      "INTERNAL"};
   return kOutcomes;
 }
 

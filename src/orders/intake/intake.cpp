@@ -58,10 +58,11 @@ struct IntakeTicket {
   Signal told;
 };
 
-Intake::Intake(const Executor& executor, IntakeOptions options, const Clock& clock,
+Intake::Intake(const Executor& executor, IntakeOptions options, const Clock& clock, pg::Storage& storage,
                metrics::Registry& registry)
     : options_(std::move(options)),
       clock_(clock),
+      storage_(storage),
       batch_orders_(registry.histogram("todoke_orders_intake_batch_orders",
                                        "Orders that one transaction took in.", metrics::size_buckets())),
       commit_seconds_(registry.histogram("todoke_orders_intake_commit_seconds",
@@ -125,7 +126,7 @@ Intake::Tickets Intake::next_batch(std::deque<IntakeTicketPtr>& queue) {
 }
 
 SteadyTime Intake::patience_ends(const IntakeTicketPtr& ticket) const {
-  return ticket->until;
+  return storage_.is_full() ? SteadyTime::min() : ticket->until;
 }
 
 std::chrono::nanoseconds Intake::time_for_try(const Tickets& part) const {
@@ -136,6 +137,7 @@ std::chrono::nanoseconds Intake::time_for_try(const Tickets& part) const {
 }
 
 Task<void> Intake::commit(Tickets& part) {
+  if (storage_.is_full()) throw pg::StorageFull();
   const auto deadline = Deadline::after(time_for_try(part));
   // A connection that died while nobody used it would make the outcome unknown for no reason.
   const bool alive = connection_ && connection_->usable() && connection_->still_connected();
@@ -219,6 +221,8 @@ bool Intake::refuses_data(const std::exception_ptr& failure) const {
 }
 
 Task<void> Intake::mend(std::exception_ptr failure, Tickets& part) {
+  if (is_a<pg::StorageFull>(failure)) co_return;
+  if (pg::found_disk_full(failure)) storage_.set_refused(true);
   log::warning("orders", "a batch of orders was not taken",
                {{"error", describe(failure)}, {"orders", part.size()}});
   if (!is_a<pg::CommitOutcomeUnknown>(failure)) co_return;

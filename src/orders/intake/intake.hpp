@@ -2,7 +2,8 @@
 //
 // Posts that come while a commit is under way go into the next one together (base/group_committer.hpp): one
 // connection, batches of at most `batch_orders_max`. Bounded: past `queue_orders_max` waiting posts, and
-// after `patience`, a post is told that nothing was accepted.
+// after `patience`, a post is told that nothing was accepted; so it is at once where the database has no room
+// (pg/storage.hpp).
 //
 // A commit whose answer is lost is repeated, which finds out by itself whether the first one happened: a key
 // that is there with the same digest counts as accepted by this post.
@@ -22,6 +23,7 @@
 #include "base/service.hpp"
 #include "orders/intake/intake_plan.hpp"
 #include "pg/connection.hpp"
+#include "pg/storage.hpp"
 
 namespace todoke::orders {
 
@@ -40,7 +42,8 @@ using IntakeTicketPtr = std::shared_ptr<IntakeTicket>;
 
 class Intake final : public Service, private GroupCommitter<IntakeTicketPtr>::Work {
  public:
-  Intake(const Executor& executor, IntakeOptions options, const Clock& clock, metrics::Registry& registry);
+  Intake(const Executor& executor, IntakeOptions options, const Clock& clock, pg::Storage& storage,
+         metrics::Registry& registry);
   ~Intake() override;
 
   // On any executor that runs one handler at a time. Ends within `patience` and a little.
@@ -72,6 +75,7 @@ class Intake final : public Service, private GroupCommitter<IntakeTicketPtr>::Wo
 
   IntakeOptions options_;
   const Clock& clock_;
+  pg::Storage& storage_;
   std::unique_ptr<pg::Connection> connection_;
   metrics::Histogram& batch_orders_;
   metrics::Histogram& commit_seconds_;

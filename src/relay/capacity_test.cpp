@@ -1,0 +1,32 @@
+#include "relay/capacity.hpp"
+
+#include <gtest/gtest.h>
+
+namespace todoke::relay {
+namespace {
+
+TEST(Capacity, WhatCountsIsTheSmallerOfSizeAndNeed) {
+  const CapacityLimits limits{.bytes_max = 1'400};
+  // Fresh: the files are smaller than what is reckoned.
+  EXPECT_EQ(share_in_use({.size = 700, .events = 1, .bytes = 1'000}, limits), 500);
+  // After a purge: the files keep their size, and their free room is used again.
+  EXPECT_EQ(share_in_use({.size = 5'000, .events = 1, .bytes = 500}, limits), 500);
+}
+
+TEST(Capacity, TheLimitThatIsNearerCounts) {
+  const CapacityLimits limits{.bytes_max = 1'000, .events_max = 100};
+  EXPECT_EQ(share_in_use({.size = 200, .events = 90, .bytes = 1'000}, limits), 900);
+  EXPECT_EQ(share_in_use({.size = 950, .events = 90, .bytes = 10'000}, limits), 950);
+  EXPECT_EQ(share_in_use({.size = 950, .events = 90, .bytes = 10'000}, {}), 0);
+}
+
+TEST(Capacity, ATopicLosesWhatItHasTooMuch) {
+  EXPECT_EQ(events_to_drop({100, 1'000}, {.events_max = 90}), 10);
+  EXPECT_EQ(events_to_drop({100, 1'000}, {.bytes_max = 805}), 20);  // 10 bytes each
+  EXPECT_EQ(events_to_drop({100, 1'000}, {.events_max = 90, .bytes_max = 805}), 20);
+  EXPECT_EQ(events_to_drop({100, 1'000}, {.events_max = 100, .bytes_max = 1'000}), 0);
+  EXPECT_EQ(events_to_drop({0, 0}, {.events_max = 5}), 0);
+}
+
+}  // namespace
+}  // namespace todoke::relay

@@ -1,0 +1,109 @@
+// What a node may hold, at the level of the wire and the tables. Weeks are made old by moving the clock.
+#include <fmt/format.h>
+
+#include "support.hpp"
+
+namespace todoke::test {
+namespace {
+
+constexpr const char* kNodeFull = "todoke_capacity_node_full";
+constexpr const char* kEventCount = "SELECT count(*) FROM cn_relay.events";
+
+class CapacityTest : public TopicsTest {
+ protected:
+  // Events accepted some weeks ago: stored now, their partition and its counters moved there by hand.
+  void store_weeks_ago(int weeks, int count) {
+    std::vector<std::string> ids;
+    for (int i = 0; i < count; ++i) {
+      const auto event = global_note(alice, fmt::format("{} weeks ago, {}", weeks, i));
+      store(event);
+      ids.push_back("'" + hex_of(event) + "'");
+    }
+    const auto list = fmt::format("{}", fmt::join(ids, ","));
+    const auto then = fmt::format("(now() - interval '{} days')", 7 * weeks);
+    rig.sql(fmt::format("SELECT cn_relay.ensure_week({})", then));
+    for (const auto* table : {"events", "event_topics", "event_tags"}) {
+      rig.sql(
+          fmt::format("UPDATE cn_relay.{} SET ingested_at = {} WHERE event_id IN ({})", table, then, list));
+    }
+    rig.sql("SELECT cn_relay.recount_usage()");
+  }
+  [[nodiscard]] std::string count() const { return rig.value(kEventCount); }
+};
+
+TEST_F(CapacityTest, TheOldestWeeksGoOneAfterTheOtherUntilThereIsRoom) {
+  store_weeks_ago(5, 10);
+  store_weeks_ago(3, 10);
+  const auto recent = global_note(alice, "recent");
+  store(recent);
+  rig.change({{"capacity.max_events", "20"}, {"capacity.keep_days", "7"}});
+  EXPECT_EQ(rig.await_sql(kEventCount, {"11"}), Rows{"11"});
+  EXPECT_EQ(rig.value("SELECT count(*) FROM cn_relay.events WHERE ingested_at < now() - interval '25 days'"),
+            "0");
+  EXPECT_EQ(rig.metric("todoke_capacity_weeks_purged_total"), 1);
+  EXPECT_THAT(client.stored(by_id(recent)).ids, ElementsAre(hex_of(recent)));
+  store(global_note(alice, "taken"));
+  EXPECT_EQ(rig.metric(kNodeFull), 0);
+  EXPECT_EQ(rig.value("SELECT bool_and(enabled) FROM cn_relay.node_subscriptions"), "t");
+}
+
+TEST_F(CapacityTest, NothingYoungerThanKeepDaysGoesAndEventsAreRefusedInstead) {
+  store_weeks_ago(2, 5);
+  rig.change({{"capacity.max_events", "5"}, {"capacity.keep_days", "30"}});
+  ASSERT_TRUE(rig.await_metric(kNodeFull, 1));
+  EXPECT_EQ(refusal_of(global_note(alice, "refused")), "restricted: capacity");
+  EXPECT_EQ(count(), "5");
+  // Less has to be kept: the week goes, and events are taken again.
+  rig.change({{"capacity.max_events", "5"}, {"capacity.keep_days", "1"}});
+  ASSERT_TRUE(rig.await_metric(kNodeFull, 0));
+  EXPECT_EQ(count(), "0");
+  store(global_note(alice, "taken"));
+}
+
+TEST_F(CapacityTest, BytesOfTheWholeDatabaseAreALimitToo) {
+  store_weeks_ago(2, 3);
+  rig.change({{"capacity.max_bytes", "4000"}, {"capacity.keep_days", "1"}});
+  EXPECT_EQ(rig.await_sql(kEventCount, {"0"}), Rows{"0"});
+}
+
+TEST_F(CapacityTest, LowPriorityIsHeldBeforeAnythingGoes) {
+  const auto low = topic('6');
+  enable_topic(rig, low);
+  rig.sql(fmt::format(R"(UPDATE cn_relay.node_subscriptions SET ingest_policy = '{{"priority":"low"}}'
+                         WHERE topic_id = '{}')",
+                      low));
+  store_weeks_ago(2, 19);
+  rig.change({{"capacity.max_events", "20"}});
+  ASSERT_TRUE(
+      await([&] { return client.publish(note(alice, "", {{"t", low}})).text == "restricted: capacity"; }));
+  EXPECT_EQ(count(), "19");
+  store(global_note(alice, "normal priority"));
+}
+
+TEST_F(CapacityTest, ATopicThatDropsItsOldestStaysWithinItsLimitAndTakesEverything) {
+  const auto limited = topic('1');
+  enable_topic(rig, limited);
+  const auto shared = global_note(alice, "the oldest, of two topics", {{"t", limited}});
+  store(shared);
+  rig.sql(fmt::format(R"(UPDATE cn_relay.node_subscriptions
+                         SET ingest_policy = '{{"max_events":5,"when_full":"drop_oldest"}}' WHERE topic_id = '{}')",
+                      limited));
+  std::vector<Event> events;
+  for (int i = 0; i < 12; ++i) {
+    events.push_back(note(alice, std::to_string(i), {{"t", limited}}));
+    store(events.back());
+  }
+  const auto links = fmt::format("SELECT count(*) FROM cn_relay.event_topics WHERE topic_id = '{}'", limited);
+  EXPECT_EQ(rig.await_sql(links, {"5"}), Rows{"5"});
+  const auto there = [&](const Event& event) {
+    return rig.value(
+        fmt::format("SELECT count(*) FROM cn_relay.events WHERE event_id = '{}'", hex_of(event)));
+  };
+  EXPECT_EQ(there(shared), "1") << "it belongs to another topic as well";
+  EXPECT_EQ(there(events.front()), "0");
+  EXPECT_EQ(there(events.back()), "1");
+  EXPECT_EQ(rig.value("SELECT count(*) FROM cn_relay.events_outbox WHERE op = 'delete'"), "0");
+}
+
+}  // namespace
+}  // namespace todoke::test
