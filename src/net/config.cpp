@@ -8,10 +8,10 @@ namespace todoke::net {
 
 std::span<const KeySpec* const> config_keys() {
   static constexpr const KeySpec* kKeys[] = {
-      &keys::kListen.spec,        &keys::kInternalListen.spec, &keys::kTlsCert.spec,
-      &keys::kTlsKey.spec,        &keys::kTrustedProxies.spec, &keys::kConnectionsMax.spec,
-      &keys::kHeaderTimeout.spec, &keys::kDrainTimeout.spec,   &keys::kIoThreads.spec,
-      &keys::kRates.spec,         &keys::kTraceEndpoint.spec,
+      &keys::kListen.spec,         &keys::kInternalListen.spec, &keys::kTlsCert.spec,
+      &keys::kTlsKey.spec,         &keys::kTrustedProxies.spec, &keys::kHosts.spec,
+      &keys::kConnectionsMax.spec, &keys::kHeaderTimeout.spec,  &keys::kDrainTimeout.spec,
+      &keys::kIoThreads.spec,      &keys::kRates.spec,          &keys::kTraceEndpoint.spec,
   };
   return kKeys;
 }
