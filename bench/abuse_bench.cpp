@@ -135,11 +135,11 @@ void measure_orders(const std::string& address, const std::string& prefix, Stead
         key);
     const auto began = Steady::now();
     const auto post = fmt::format(
-        "POST /do/order HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nIdempotency-Key: {}\r\n"
+        "POST /do/order HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: {}\r\n"
         "Content-Length: {}\r\n\r\n{}",
         key, body.size(), body);
     if (connection.ask(post) != 201) throw std::runtime_error("an order was refused: " + connection.answer());
-    const auto get = fmt::format("GET /do/order/{}?wait=30s HTTP/1.1\r\nHost: bench\r\n\r\n", key);
+    const auto get = fmt::format("GET /do/order/{}?wait=30s HTTP/1.1\r\nHost: localhost\r\n\r\n", key);
     if (connection.ask(get) != 200 || connection.answer().find(R"("succeeded")") == std::string::npos)
       throw std::runtime_error("an order was not settled: " + connection.answer());
     settled.add(Steady::now() - began);
@@ -152,7 +152,7 @@ void wait_until_indexed(const OwnNode& node) {
   constexpr std::string_view kRows = "\ntodoke_consumer_rows_total{consumer=\"index-v1\"} ";
   HttpConnection connection(node.internal_address());
   for (;;) {
-    connection.ask("GET /metrics HTTP/1.1\r\nHost: bench\r\n\r\n");
+    connection.ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     const auto& text = connection.answer();
     const auto at = text.find(kRows);
     const auto rows = at == std::string::npos ? 0 : std::strtod(text.c_str() + at + kRows.size(), nullptr);

@@ -74,7 +74,7 @@ class Readers {
     if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
       throw std::runtime_error("connect");
     const std::string hello =
-        "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
     if (::write(fd, hello.data(), hello.size()) < 0) throw std::runtime_error("write");
     std::string answer;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <linux/magic.h>
 #include <stdexcept>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@ namespace {
 std::filesystem::path new_folder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "todoke-bench-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + pattern);
+  // The node becomes another user where root starts it.
+  if (chmod(pattern.c_str(), 0711) != 0) throw std::runtime_error("chmod of " + pattern);
   struct statfs where{};
   if (statfs(pattern.c_str(), &where) == 0 && where.f_type == TMPFS_MAGIC) {
     std::fputs(fmt::format("bench: {} is in memory, so writing costs less than it would; "

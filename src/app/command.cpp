@@ -20,6 +20,7 @@ namespace todoke::app {
 namespace {
 
 constexpr std::chrono::seconds kAnswerMax(30);
+constexpr const char* kFileHere = "todoke.toml";
 // What a SystemTime holds: the year 2261.
 constexpr std::int64_t kUnixSecondsMax = 9'200'000'000;
 
@@ -168,20 +169,28 @@ std::string help_text(const Command& command) {
                         option.of.empty() ? std::string(option.help)
                                           : fmt::format("{} ({})", option.help, fmt::join(option.of, ", ")));
   }
-  text += option_line("--config FILE", "read this TOML file instead of ./todoke.toml");
+  text +=
+      option_line("--config FILE", "read this TOML file instead of ./todoke.toml (which root never reads)");
   text += option_line("--KEY VALUE", "set a configuration key; `todoke config` lists them");
   return text + option_line("--help", "this text");
 }
 
 Config load_config(const Arguments& arguments) {
+  static bool told = false;  // it is read again at SIGHUP
   Config config(schema());
   const char* from_environment = std::getenv("TODOKE_CONFIG");
   if (arguments.config_file) {
     config.load_file(*arguments.config_file);
   } else if (from_environment != nullptr) {
     config.load_file(from_environment);
-  } else if (std::filesystem::exists("todoke.toml")) {
-    config.load_file("todoke.toml");
+  } else if (std::filesystem::exists(kFileHere)) {
+    // Whoever may write to a folder that root happens to stand in must not configure a node of root.
+    if (geteuid() != 0) {
+      config.load_file(kFileHere);
+    } else if (!std::exchange(told, true)) {
+      note(fmt::format("todoke: {0} is ignored: as root only a file that is named counts (--config {0})",
+                       kFileHere));
+    }
   }
   config.load_environment(environment());
   for (const auto& [key, value] : arguments.keys) config.set_flag(key, value);

@@ -61,7 +61,7 @@ Arguments parse_arguments(const Command& command, const Schema& schema,
 std::string help_text(const Command& command);
 
 // Defaults, file, environment and flags, in that order. The file is --config, else TODOKE_CONFIG, else
-// todoke.toml in the current folder where there is one.
+// todoke.toml in the current folder where there is one and the caller is not root.
 Config load_config(const Arguments& arguments);
 
 // The time of an option that was given: 2026-01-31T12:00:00Z (any offset), 2026-01-31 or unix seconds. Throws

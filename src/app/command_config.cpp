@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
-#include <unistd.h>
 #include <vector>
 
 #include <fmt/format.h>
@@ -109,7 +108,7 @@ Task<void> read_rows(pg::Connection& connection, LiveConfig& live) {
 // `shown` with the values of the database where there is one; says on stderr when it can't be asked. `own`
 // knows the database.
 Config with_live_values(const Config& own, const Config& shown) {
-  const auto cluster = embedded::layout_of(data_folder(own), geteuid()).cluster;
+  const auto cluster = embedded::layout_of(data_folder(own)).cluster;
   if (database_in_use(own).embedded && !std::filesystem::exists(cluster)) return shown;
   LiveConfig live(shown);
   try {

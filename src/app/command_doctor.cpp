@@ -11,6 +11,7 @@
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
+#include "app/exposure.hpp"
 #include "app/instance_file.hpp"
 #include "app/keys.hpp"
 #include "app/node.hpp"
@@ -119,6 +120,32 @@ Task<void> check_capacity(pg::Connection& connection, const Config& config, Repo
   }
 }
 
+void check_exposed(Report& report, const Config& config, const std::vector<std::string>& roles,
+                   bool running) {
+  for (const auto& [what, text] : exposure_lines(config, roles)) report.ok(what, text);
+  for (const auto& warning : exposure_warnings(config, roles)) report.warn("exposure", warning);
+  if (const auto checked = check_broker_of_up(config); !checked && !running)
+    report.note("up", checked.error().message);
+}
+
+void check_user(Report& report, const Config& config, const std::filesystem::path& folder, bool embedded) {
+  const auto user = embedded::user_for(config.get(embedded::kUser), folder, embedded);
+  if (!user) {
+    report.fail("user", user.error().message);
+  } else if (!user->identity) {
+    report.ok("user", fmt::format("{}, started by this user", user->name));
+  } else if (config.get(embedded::kUser) == embedded::kStayRoot) {
+    report.warn(
+        "user",
+        fmt::format(
+            "server.user is root: a flaw in the node would open the whole machine (Postgres runs as {})",
+            user->name));
+  } else {
+    report.ok("user", fmt::format("a node that root starts becomes {}, and its Postgres runs as {}",
+                                  user->name, user->name));
+  }
+}
+
 void check_folder(Report& report, const std::filesystem::path& folder) {
   std::error_code error;
   auto existing = folder;
@@ -138,13 +165,13 @@ void check_folder(Report& report, const std::filesystem::path& folder) {
 }
 
 void check_programs(Report& report, const Config& config, const std::filesystem::path& folder) {
-  const auto user = embedded::user_for(config.get(embedded::kUser));
+  const auto user = embedded::user_for(config.get(embedded::kUser), folder);
   if (!user) {
     report.fail("postgres", user.error().message);
     return;
   }
   try {
-    const auto layout = embedded::layout_of(folder, geteuid());
+    const auto layout = embedded::layout_of(folder);
     const auto chosen = embedded::choose_postgres(embedded::installed_postgres(),
                                                   embedded::cluster_major(layout, *user), folder);
     if (chosen) {
@@ -233,6 +260,15 @@ Task<void> check_role(pg::Connection& connection, Report& report) {
   }
 }
 
+Task<void> check_locks(pg::Connection& connection, Report& report) {
+  const auto open = co_await connection.query(sql::kLocksAreOpen, {}, Deadline::after(kAskLimit));
+  if (open.empty() || !open.one().get<bool>(0)) co_return;
+  report.warn(
+      "consumers",
+      "their roles may take advisory locks, and could hold up ingest: as a superuser of this database, "
+      "SELECT cn_admin.guard_locks('ROLE OF THE NODE') takes that away (docs/database.md)");
+}
+
 void check_rates(const Config& config, Report& report) {
   if (config.get(net::keys::kRates) != "off") return;
   report.warn(
@@ -285,6 +321,7 @@ Task<void> check_database(pg::Connection& connection, const Config& config, Repo
   } else if (status.pending.empty()) {
     report.ok("migrations", "all applied");
     co_await check_role(connection, report);
+    co_await check_locks(connection, report);
     co_await check_live_configuration(connection, config, report);
     if (relay::search_is_on(config)) co_await check_search(connection, report);
     co_await check_capacity(connection, config, report);
@@ -357,16 +394,21 @@ int run_doctor(const Arguments& arguments) {
   const auto instances = running_instances(folder);
   auto used = config;
   try {
-    if (instances.empty()) check_configuration(report, config_of_up(config), all_roles(), false);
+    if (instances.empty()) {
+      check_configuration(report, config_of_up(config), all_roles(), false);
+      check_exposed(report, config, all_roles(), false);
+    }
     for (const auto& instance : instances) {
       used = config_of_next_start(instance, config);
       for (const auto& [key, value] : arguments.keys) used.set_flag(key, value);
       check_running(report, instance, used);
+      check_exposed(report, used, roles_of(instance), true);
     }
   } catch (const UserError& error) {
     report.fail("configuration", error.what());
   }
   for (const auto& removed : used.removed_settings()) report.warn("configuration", removed.text);
+  check_user(report, used, folder, database.embedded);
   check_folder(report, folder);
   check_room(report, used, folder, database.embedded);
   check_file_limit(report, used);

@@ -1,5 +1,6 @@
 // `todoke up` and `todoke run`: a node.
 #include "app/commands.hpp"
+#include "app/exposure.hpp"
 #include "app/node.hpp"
 #include "app/roles.hpp"
 
@@ -8,7 +9,9 @@ namespace {
 
 int run_everything(const Arguments& arguments) {
   const auto read = [&arguments] { return config_of_up(load_config(arguments)); };
-  return run_node(read(), {.roles = all_roles(), .banner = true, .read_config = read});
+  const auto config = read();
+  if (const auto checked = check_broker_of_up(config); !checked) throw UserError(checked.error().message);
+  return run_node(config, {.roles = all_roles(), .banner = true, .read_config = read});
 }
 
 int run_roles(const Arguments& arguments) {
@@ -26,7 +29,9 @@ Command up_command() {
       .summary = "run everything in one process, on an embedded database unless one is configured",
       .synopsis = "",
       .details =
-          "Prints what runs, where its data is and what to open. Ctrl-C stops everything, the database too.",
+          "Prints what runs, where its data is and what to open. Ctrl-C stops everything, the database too. "
+          "Orders go to "
+          "the paper broker; with another broker a node is started with `todoke run`.",
       .run = run_everything,
   };
 }

@@ -5,7 +5,6 @@
 #include <memory>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -77,7 +76,7 @@ DatabaseInUse database_in_use(const Config& config) {
     return {false, url, config.get(pg::kDatabaseOwnerUrl),
             fmt::format("configured (database.url from {})", config.setting("database.url").source)};
   const auto folder = data_folder(config);
-  const auto layout = embedded::layout_of(folder, geteuid());
+  const auto layout = embedded::layout_of(folder);
   return {true, embedded::url_of(layout, embedded::kNodeRole), embedded::url_of(layout, embedded::kOwnerRole),
           fmt::format("embedded Postgres in {}", layout.cluster)};
 }
@@ -87,7 +86,7 @@ bool embedded_is_running(const Config& config) {
   const auto database = database_in_use(config);
   const auto ping = PQping(fmt::format("{} connect_timeout={}", database.url, kPingSeconds).c_str());
   if (ping == PQPING_OK || ping == PQPING_REJECT) return true;
-  if (is_listening(embedded::layout_of(data_folder(config), geteuid()))) {
+  if (is_listening(embedded::layout_of(data_folder(config)))) {
     throw UserError(
         fmt::format("{} runs and gives no answer within {} s: it hangs, or the machine is overloaded",
                     database.shown, kPingSeconds));

@@ -1,6 +1,7 @@
 #include "app/instance_file.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <fcntl.h>
@@ -123,6 +124,9 @@ InstanceFile::InstanceFile(const std::filesystem::path& data_dir,
   const auto folder = path_.parent_path();
   mkdir(folder.c_str(), 0755);
   struct stat info{};
+  // A node that stays root finds the folder of one that did not.
+  if (geteuid() == 0 && lchown(folder.c_str(), 0, 0) != 0)
+    throw UserError(folder.string() + " can't be taken over: " + std::generic_category().message(errno));
   if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
     throw UserError(folder.string() + " must be a folder of the user that runs todoke; remove it");
   }

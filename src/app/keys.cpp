@@ -27,6 +27,7 @@ namespace {
 // say so, and nothing is refused. A key that goes gets a line here.
 constexpr RemovedKey kRemovedKeys[] = {
     {"database.connect_timeout", "it is 5s for everybody"},
+    {"database.embedded_user", "use server.user"},
     {"database.embedded_start_timeout", "it is 60s for everybody"},
     {"log.pressure_rows_1", "use log.pressure_rows"},
     {"log.pressure_rows_2", "it is five times log.pressure_rows"},

@@ -1,6 +1,7 @@
 #include "app/node.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <stop_token>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
+#include "app/exposure.hpp"
 #include "app/instance_file.hpp"
 #include "app/keys.hpp"
 #include "app/node_options.hpp"
@@ -33,6 +36,7 @@
 #include "base/attempt.hpp"
 #include "base/live_config.hpp"
 #include "base/log.hpp"
+#include "base/privileges.hpp"
 #include "base/timestamp.hpp"
 #include "embedded/machine.hpp"
 #include "embedded/postgres.hpp"
@@ -74,9 +78,9 @@ void raise_file_limit(const Config& config) {
 // The data folder, private to whoever runs the node.
 void make_folder(const Config& config, const DatabaseInUse& database, const std::filesystem::path& folder) {
   if (database.embedded) {
-    const auto user = embedded::user_for(config.get(embedded::kUser));
+    const auto user = embedded::user_for(config.get(embedded::kUser), folder);
     if (!user) throw UserError(user.error().message);
-    embedded::make_data_folder(embedded::layout_of(folder, geteuid()), *user);
+    embedded::make_data_folder(embedded::layout_of(folder), *user);
     return;
   }
   const auto mask = umask(077);
@@ -84,6 +88,10 @@ void make_folder(const Config& config, const DatabaseInUse& database, const std:
   std::filesystem::create_directories(folder, error);
   umask(mask);
   if (error) throw UserError(fmt::format("data_dir {} can't be made: {}", folder.string(), error.message()));
+}
+
+bool gives_up_root(const Config& config) {
+  return geteuid() == 0 && config.get(embedded::kUser) != embedded::kStayRoot;
 }
 
 class Node {
@@ -120,6 +128,8 @@ class Node {
   // Throws UserError for what a start would refuse before it touches anything.
   void validate() const {
     if (const auto checked = config_.check(); !checked) throw UserError(checked.error().message);
+    if (const auto checked = check_exposure(config_, options_.roles); !checked)
+      throw UserError(checked.error().message);
     supervisor_.validate();
   }
 
@@ -157,6 +167,10 @@ class Node {
     // Before what it configures, which so starts with the values of the database.
     supervisor_.add(config_service_);
     live_.on_change(configure_logs);
+    live_.on_change([this](const Config& config) {
+      public_->set_hosts(public_hosts(config));
+      internal_->set_hosts(internal_hosts(config));
+    });
     if (!options_.roles.empty()) add_log_services();
     NodeParts parts{config_,
                     clock_,
@@ -220,6 +234,8 @@ class Node {
     validate();
     refuse_second_node();
     co_await take_ports();
+    tell_exposure();
+    give_up_root();
     make_folder(config_, database_, folder_);
     const InstanceFile instance(folder_, notes());
     if (options_.banner) print(banner());
@@ -247,6 +263,49 @@ class Node {
           fmt::format("the data folder {} is in use by another todoke (pid {}): stop that one, or choose "
                       "another folder with TODOKE_DATA_DIR",
                       folder_.string(), other.pid));
+    }
+  }
+
+  void tell_exposure() const {
+    for (const auto& warning : exposure_warnings(config_, options_.roles)) log::warning("node", warning);
+  }
+
+  // What root was needed for is done: ports below 1024 are taken, and certificates and tokens that nobody else may see are read.
+  void give_up_root() {
+    if (geteuid() != 0) return;
+    if (!gives_up_root(config_)) {
+      log::warning("node", "stays root (server.user): a flaw in it would open the whole machine");
+      return;
+    }
+    const auto user = embedded::user_for(config_.get(embedded::kUser), folder_, database_.embedded);
+    if (!user) throw UserError(user.error().message);
+    if (postgres_) postgres_->read_certificate();
+    embedded::take_over(embedded::layout_of(folder_), *user);
+    try {
+      become_user(user->name, user->identity->uid, user->identity->gid);
+    } catch (const std::system_error& error) {
+      throw UserError(fmt::format(
+          "the node can't become the user {} ({}): start it as that user, or let it stay root with "
+          "server.user = \"root\"",
+          user->name, error.what()));
+    }
+    user_ = user->name;
+    log::info("node", "gave up root", {{"user", user_}});
+  }
+
+  // What was read as root stays as it was read.
+  void tell_root_only() const {
+    if (user_.empty()) return;
+    std::vector<std::pair<std::string, std::string>> files{{"--config", config_.file()}};
+    for (const auto& [name, spec] : config_.schema().keys()) {
+      if (spec->type == KeyType::path)
+        files.emplace_back(name, std::get<std::string>(config_.setting(name).value));
+    }
+    for (const auto& [name, path] : files) {
+      if (path.empty() || access(path.c_str(), R_OK) == 0 || errno != EACCES) continue;
+      log::warning("node",
+                   "only root can read this file, and the node has given up root: a restart reads it again",
+                   {{"key", name}, {"path", path}, {"user", user_}});
     }
   }
 
@@ -296,6 +355,7 @@ class Node {
 
   // Files are read again: the configuration, and those that it names.
   void reload() {
+    tell_root_only();
     read_config_again();
     for (const auto& reader : file_readers_) reader();
     if (!config_.get(net::keys::kTlsCert).empty()) tell_reloaded(net::keys::kTlsCert, public_->reload());
@@ -407,6 +467,7 @@ class Node {
   Runtime runtime_;
   DatabaseInUse database_;
   std::filesystem::path folder_;
+  std::string user_;  // whom the node has become, where it was started as root
   Tracer tracer_;
   Pools pools_;
   std::shared_ptr<pg::Listener> listener_;
@@ -452,6 +513,7 @@ Expected<void> check_node(const Config& config, const NodeOptions& options, bool
 }
 
 int run_node(const Config& config, const NodeOptions& options) {
+  if (gives_up_root(config)) refuse_new_privileges();
   configure_logs(config);
   raise_file_limit(config);
   Node node(config, options);

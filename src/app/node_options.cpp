@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "app/exposure.hpp"
 #include "app/roles.hpp"
 #include "index/index_consumer.hpp"
 #include "net/config.hpp"
@@ -23,6 +24,7 @@ net::ServerConfig public_server_config(const Config& config) {
   server.tls_cert = config.get(net::keys::kTlsCert);
   server.tls_key = config.get(net::keys::kTlsKey);
   server.trusted_proxies = config.get(net::keys::kTrustedProxies);
+  server.hosts = public_hosts(config);
   server.limits = net::limits_from(config);
   server.limits.prefixes = net::prefixes_from(config);
   if (config.get(net::keys::kRates) == "on") {
@@ -36,6 +38,7 @@ net::ServerConfig internal_server_config(const Config& config) {
   net::ServerConfig server;
   server.name = "internal";
   server.listen = config.get(net::keys::kInternalListen);
+  server.hosts = internal_hosts(config);
   server.limits = net::limits_from(config);
   return server;
 }

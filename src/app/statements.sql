@@ -4,6 +4,11 @@ SELECT 1;
 -- name: current_role
 SELECT current_user::text;
 
+-- Whether consumers from outside may take the advisory locks of the node (cn_admin.guard_locks takes that away).
+-- name: locks_are_open
+SELECT has_function_privilege(r.oid, 'pg_catalog.pg_advisory_lock(bigint)', 'EXECUTE')
+FROM pg_roles r WHERE r.rolname = 'todoke_consumers';
+
 -- Whether this role could change the schema and the audit.
 -- name: role_rights
 SELECT current_user::text, pg_has_role(n.nspowner, 'USAGE') FROM pg_namespace n WHERE n.nspname = 'cn_admin';

@@ -89,8 +89,7 @@ std::optional<int> cluster_major(const Layout& layout, const User& user) {
         "the cluster {} belongs to uid {}, but Postgres would run as {} (uid {}): {}", layout.cluster,
         info.st_uid, user.name, user.uid,
         user.identity
-            ? fmt::format("set database.embedded_user to its owner, or chown -R {} {}", user.name,
-                          layout.cluster)
+            ? fmt::format("set server.user to its owner, or chown -R {} {}", user.name, layout.cluster)
             : std::string("start todoke as its owner (or as root), or choose another data folder")));
   }
   const auto text = read_private_file(version_file);
@@ -138,26 +137,26 @@ void finish_cluster(const Layout& layout, const std::string& staging, const User
   sync_folder(layout.data_dir);
 }
 
-void refresh_settings(const Layout& layout, const User& user, const std::optional<Tcp>& tcp) {
+void refresh_settings(const Layout& layout, const User& user, const std::optional<Tcp>& tcp,
+                      const std::optional<TlsFiles>& certificate) {
   const auto settings = settings_for(machine_memory_bytes(), free_disk_bytes(layout.cluster));
   write_private_file(layout.cluster + "/todoke.conf", settings_file(settings, tcp_settings(tcp)), user);
   add_clients(layout.cluster + "/pg_ident.conf", user);
   refresh_host_rules(layout.cluster + "/pg_hba.conf", user, tcp);
-  refresh_certificate(layout, user, tcp);
+  refresh_certificate(layout, user, certificate);
   link_socket(layout, tcp ? tcp->address.port : kPort);
   sync_folder(layout.cluster);
 }
 
-void refresh_certificate(const Layout& layout, const User& user, const std::optional<Tcp>& tcp) {
+void refresh_certificate(const Layout& layout, const User& user, const std::optional<TlsFiles>& certificate) {
   const auto cert = fmt::format("{}/{}", layout.cluster, kClusterTlsCert);
   const auto key = fmt::format("{}/{}", layout.cluster, kClusterTlsKey);
-  if (!tcp || tcp->tls_cert.empty()) {
+  if (!certificate) {
     for (const auto& path : {cert, key}) std::filesystem::remove(path);
     return;
   }
-  const auto files = read_tls_files(*tcp);
-  write_private_file(cert, files.cert, user);
-  write_private_file(key, files.key, user);
+  write_private_file(cert, certificate->cert, user);
+  write_private_file(key, certificate->key, user);
 }
 
 std::vector<std::string> postgres_command(const PostgresBinaries& binaries, const std::string& cluster,

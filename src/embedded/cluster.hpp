@@ -27,10 +27,11 @@ void finish_cluster(const Layout& layout, const std::string& staging, const User
 
 // At each start: todoke.conf for this machine, the users of today in pg_ident.conf and who may come over TCP
 // in pg_hba.conf (others' lines stay), the certificate, and the name of the socket.
-void refresh_settings(const Layout& layout, const User& user, const std::optional<Tcp>& tcp);
+void refresh_settings(const Layout& layout, const User& user, const std::optional<Tcp>& tcp,
+                      const std::optional<TlsFiles>& certificate);
 
-// The certificate alone. Throws UserError, and leaves the old one, when the files are not right.
-void refresh_certificate(const Layout& layout, const User& user, const std::optional<Tcp>& tcp);
+// The certificate alone; none: removes the one that is there.
+void refresh_certificate(const Layout& layout, const User& user, const std::optional<TlsFiles>& certificate);
 
 // `cluster` and `sockets` as the child sees them. What todoke itself depends on stands here, where no file
 // overrides it.

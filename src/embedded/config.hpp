@@ -9,12 +9,16 @@
 namespace todoke::embedded {
 
 inline constexpr Key<std::string> kUser{{
-    .name = "database.embedded_user",
+    .name = "server.user",
     .type = KeyType::text,
-    .fallback = "postgres",
-    .meaning = "The user that the embedded Postgres runs as when todoke is started as root (Postgres refuses "
-               "to run as root). "
-               "Started as any other user, todoke runs it as that user and this key has no effect.",
+    .fallback = "",
+    .meaning = "Whom a node that is started as root becomes once it has its ports, certificates and tokens; "
+               "its Postgres runs as the same "
+               "user. Empty: the owner of the data folder where that is not root, else todoke where there is "
+               "such a user, else postgres. "
+               "root: the node stays root, for containers without another user; its Postgres does not. "
+               "Started as any other user, the "
+               "node stays that user.",
 }};
 
 inline constexpr Key<std::string> kBinDir{{

@@ -3,8 +3,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
+#include <memory>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -13,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 
 namespace todoke::embedded {
 namespace {
@@ -47,6 +50,47 @@ bool can_reach(const Identity& user, const std::string& folder) {
   return run_program({.argv = {"/usr/bin/test", "-r", folder}, .identity = user, .output_fd = null.get()});
 }
 
+// What root owns becomes the user's. A file with a second name may be one of others, who would lose it.
+void hand_over(int parent, const char* name, const Identity& user, const std::string& shown) {
+  struct stat info{};
+  if (::fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return;
+    throw_errno("stat " + shown);
+  }
+  if (info.st_uid != 0 && !S_ISDIR(info.st_mode)) return;
+  const Fd fd(::openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd && errno == ENOENT) return;  // of a database that is at work
+  if (!fd || ::fstat(fd.get(), &info) != 0) throw_errno("open " + shown);
+  const bool is_folder = S_ISDIR(info.st_mode);
+  if (info.st_uid == 0 && !is_folder && info.st_nlink > 1) {
+    log::warning("node", "a file of root with several names stays root's", {{"path", shown}});
+  } else if (info.st_uid == 0 &&
+             ::fchownat(fd.get(), "", user.uid, user.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) {
+    throw UserError(
+        fmt::format("{} can't be given to the user that the node becomes: {}", shown, reason(errno)));
+  }
+  if (!is_folder) return;
+  const int readable = ::openat(fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(readable < 0 ? nullptr : ::fdopendir(readable),
+                                                   &::closedir);
+  if (!folder) throw_errno("open " + shown);
+  while (const auto* entry = ::readdir(folder.get())) {
+    const std::string_view inside = static_cast<const char*>(entry->d_name);
+    if (inside != "." && inside != "..")
+      hand_over(fd.get(), static_cast<const char*>(entry->d_name), user, fmt::format("{}/{}", shown, inside));
+  }
+}
+
+// Root would have to take it from somebody.
+void refuse_third_owner(const std::string& path, const User& user) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0 || info.st_uid == 0 || info.st_uid == user.uid) return;
+  throw UserError(
+      fmt::format("{} belongs to uid {}, but the node would run as {} (uid {}): set server.user to its "
+                  "owner, or chown -R {} {}",
+                  path, info.st_uid, user.name, user.uid, user.name, path));
+}
+
 // Values of a connection string stand in single quotes.
 std::string conninfo_value(std::string_view value) {
   std::string result = "'";
@@ -67,14 +111,14 @@ std::string owner_of(int fd) {
 
 }  // namespace
 
-Layout layout_of(const std::string& data_dir, uid_t uid) {
+Layout layout_of(const std::string& data_dir) {
   auto absolute = std::filesystem::absolute(data_dir).lexically_normal().string();
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
   Layout layout{absolute, absolute + "/postgres", absolute + "/run"};
   const auto socket = fmt::format("{}/.s.PGSQL.{}", layout.sockets, kPort);
   // To libpq a comma separates hosts, and there is no way to quote it.
   if (socket.size() > kSocketPathBytesMax || socket.find(',') != std::string::npos) {
-    layout.sockets = fmt::format("/tmp/todoke-{}-{:016x}", uid, stable_hash(absolute));
+    layout.sockets = fmt::format("/tmp/todoke-{:016x}", stable_hash(absolute));
   }
   return layout;
 }
@@ -84,13 +128,14 @@ std::string url_of(const Layout& layout, std::string_view role, std::string_view
                      conninfo_value(database));
 }
 
-DataFolderLock::DataFolderLock(const std::string& data_dir) {
+DataFolderLock::DataFolderLock(const std::string& data_dir, const User& user) {
   const auto path = data_dir + "/todoke.lock";
   fd_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd_) {
     throw UserError(fmt::format("todoke can't write to its data folder {}: {}", data_dir,
                                 std::generic_category().message(errno)));
   }
+  give_to(fd_.get(), user, path);
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error != EWOULDBLOCK) throw std::system_error(error, std::generic_category(), "flock " + path);
@@ -114,16 +159,32 @@ void make_data_folder(const Layout& layout, const User& user) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(layout.data_dir).parent_path(), error);
   if (error) throw refused(error.value());
-  // The user that root drops to passes through, and reads nothing.
-  const mode_t mode = user.identity ? 0711 : 0700;
-  if (::mkdir(layout.data_dir.c_str(), mode) == 0) {
-    if (::chmod(layout.data_dir.c_str(), mode) != 0) throw refused(errno);
+  if (::mkdir(layout.data_dir.c_str(), 0700) == 0) {
+    const Fd fd(::open(layout.data_dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd || ::fchmod(fd.get(), 0700) != 0) throw refused(errno);
+    give_to(fd.get(), user, layout.data_dir);
   } else if (errno != EEXIST) {
     throw refused(errno);
   } else if (!std::filesystem::is_directory(layout.data_dir)) {
     throw refused(ENOTDIR);
   }
   if (::access(layout.data_dir.c_str(), R_OK | W_OK | X_OK) != 0) throw refused(errno);
+}
+
+void take_over(const Layout& layout, const User& user) {
+  if (!user.identity) return;
+  make_data_folder(layout, user);
+  for (const auto& path : {layout.data_dir, layout.cluster}) refuse_third_owner(path, user);
+  // The folder itself may be a link of root's.
+  const auto folder = std::filesystem::canonical(layout.data_dir).string();
+  hand_over(AT_FDCWD, folder.c_str(), *user.identity, folder);
+  if (!layout.sockets.starts_with(layout.data_dir + "/"))
+    hand_over(AT_FDCWD, layout.sockets.c_str(), *user.identity, layout.sockets);
+  if (can_reach(*user.identity, layout.data_dir)) return;
+  throw UserError(fmt::format(
+      "the user {} can't reach the data folder {}, because a folder above it is closed: choose another with "
+      "TODOKE_DATA_DIR, or another user with server.user",
+      user.name, layout.data_dir));
 }
 
 void make_socket_folder(const Layout& layout, const User& user) {

@@ -23,10 +23,10 @@ inline constexpr std::size_t kSocketPathBytesMax = 100;
 struct Layout {
   std::string data_dir;  // absolute
   std::string cluster;
-  std::string sockets;  // <data_dir>/run, or /tmp/todoke-<uid>-<hash> when that is too long for a socket
+  std::string sockets;  // <data_dir>/run, or /tmp/todoke-<hash> when that is too long for a socket
 };
 
-Layout layout_of(const std::string& data_dir, uid_t uid);
+Layout layout_of(const std::string& data_dir);
 
 // The role todoke made the cluster and owns all that is in it; a node works as todoke_node, which can change
 // neither the schema nor the audit (docs/database.md).
@@ -37,8 +37,12 @@ inline constexpr std::string_view kNodeRole = "todoke_node";
 std::string url_of(const Layout& layout, std::string_view role = kOwnerRole,
                    std::string_view database = "todoke");
 
-// Makes the data folder with its parents. Throws UserError when it can't be made or written to.
+// Makes the data folder with its parents, for `user`. Throws UserError when it can't be made or written to.
 void make_data_folder(const Layout& layout, const User& user);
+// For root: makes the data folder and gives what root has left in it, and in the folder of the socket, to the user. Follows no
+// link and passes over files with a second name, which may be files of others. Throws UserError where the folder or the cluster
+// belongs to a third user, or the user can't reach the folder. Blocking: a look at every file of the cluster.
+void take_over(const Layout& layout, const User& user);
 // Makes the folder of the socket, or takes the one that is there when it is ours. A link or a folder of
 // somebody else is refused with UserError.
 void make_socket_folder(const Layout& layout, const User& user);
@@ -53,7 +57,7 @@ void link_socket(const Layout& layout, int port);
 class DataFolderLock {
  public:
   // Throws UserError that names the pid of the owner when another process holds the lock.
-  explicit DataFolderLock(const std::string& data_dir);
+  DataFolderLock(const std::string& data_dir, const User& user);
 
  private:
   Fd fd_;

@@ -91,13 +91,13 @@ struct Postgres::ToolResult {
 };
 
 Postgres::Postgres(const Executor& executor, Options config)
-    : config_(std::move(config)), layout_(layout_of(config_.data_dir, ::geteuid())), changed_(executor) {}
+    : config_(std::move(config)), layout_(layout_of(config_.data_dir)), changed_(executor) {}
 
 Postgres::~Postgres() = default;
 
 Expected<void> Postgres::validate() const {
   if (config_.data_dir.empty()) return refuse("the embedded Postgres needs a data folder");
-  auto user = user_for(config_.user);
+  auto user = user_for(config_.user, config_.data_dir);
   if (!user) return tl::unexpected(user.error());
   auto tcp = tcp_of(config_);
   if (!tcp) return tl::unexpected(tcp.error());
@@ -110,16 +110,23 @@ std::optional<pid_t> Postgres::pid() const {
 }
 
 Expected<void> Postgres::reload_certificate() {
-  const auto user = user_for(config_.user);
+  const auto user = user_for(config_.user, config_.data_dir);
   if (!user) return tl::unexpected(user.error());
-  if (!process_ || process_->ended()) return refuse("Postgres is not running; it reads them when it starts");
   try {
-    refresh_certificate(layout_, *user, tcp());
+    read_certificate();
+    // One that is down takes it when it starts.
+    if (!process_ || process_->ended()) return {};
+    refresh_certificate(layout_, *user, certificate_);
   } catch (const std::exception& error) {
     return refuse(error.what());
   }
   process_->send(SIGHUP);
   return {};
+}
+
+void Postgres::read_certificate() {
+  const auto open = tcp();
+  if (open && !open->tls_cert.empty()) certificate_ = read_tls_files(*open);
 }
 
 void Postgres::stop() {
@@ -156,12 +163,12 @@ Task<void> Postgres::start() {
 
 Task<void> Postgres::bring_up() {
   throw_if_stopped();
-  auto user = user_for(config_.user);
+  auto user = user_for(config_.user, config_.data_dir);
   if (!user) throw UserError(user.error().message);
   std::optional<int> major;
   co_await run_blocking([this, &user, &major] {
     make_data_folder(layout_, *user);
-    if (!lock_) lock_ = std::make_unique<DataFolderLock>(layout_.data_dir);
+    if (!lock_) lock_ = std::make_unique<DataFolderLock>(layout_.data_dir, *user);
     major = cluster_major(layout_, *user);
     make_socket_folder(layout_, *user);
     remove_half_made(layout_);
@@ -173,7 +180,8 @@ Task<void> Postgres::bring_up() {
   const auto open = tcp();
   co_await run_blocking([this, &user, &open] {
     if (open) check_address_free(open->address);
-    refresh_settings(layout_, *user, open);
+    if (!certificate_) read_certificate();
+    refresh_settings(layout_, *user, open, certificate_);
   });
   co_await launch(binaries, *user);
   co_await wait_until_ready();

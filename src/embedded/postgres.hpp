@@ -46,6 +46,8 @@ class Postgres final : public Service {
   // For libpq, as the owner of the database; valid before start() too.
   [[nodiscard]] std::string connection_string() const { return url_of(layout_); }
   [[nodiscard]] const Layout& layout() const { return layout_; }
+  // Reads the files of the certificate of TCP now, while they can be read. Otherwise the first start() does. Throws UserError.
+  void read_certificate();
   // Reads the certificate of TCP again, for connections that come. Refused, and the old one stays, when the
   // files are not right. Small files; blocks for as long as they take.
   Expected<void> reload_certificate();
@@ -76,6 +78,7 @@ class Postgres final : public Service {
   Layout layout_;
   Signal changed_;  // stop was asked for, or a child ended: look again
   bool stop_asked_ = false;
+  std::optional<TlsFiles> certificate_;
   std::unique_ptr<DataFolderLock> lock_;  // from the first start() until the end of run()
   std::shared_ptr<Life> life_;
   std::unique_ptr<OutputPipe> output_;

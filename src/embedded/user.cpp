@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -49,9 +50,20 @@ std::optional<Account> account_of(uid_t uid) {
   });
 }
 
+// Who has the cluster, or else the folder; nothing where that is root or nobody that has a name.
+std::optional<Account> owner_of(const std::string& data_dir) {
+  if (data_dir.empty()) return std::nullopt;
+  for (const auto& path : {data_dir + "/postgres", data_dir}) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0 || info.st_uid == 0) continue;
+    if (auto account = account_of(info.st_uid)) return account;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-Expected<User> user_for(const std::string& configured) {
+Expected<User> user_for(const std::string& configured, const std::string& data_dir, bool embedded) {
   const uid_t self = ::geteuid();
   if (self != 0) {
     const auto account = account_of(self);
@@ -64,21 +76,29 @@ Expected<User> user_for(const std::string& configured) {
     }
     return User{account->name, self, std::nullopt, {account->name, "root"}};
   }
-  const auto account = account_named(configured);
+  std::optional<Account> account;
+  if (configured.empty() || configured == kStayRoot) {
+    account = owner_of(data_dir);
+    for (const auto* name : {"todoke", "postgres"}) {
+      if (!account) account = account_named(name);
+    }
+    if (!account && !embedded) account = account_named("nobody");
+  } else {
+    account = account_named(configured);
+  }
   if (!account) {
-    return refuse(
-        fmt::format("Postgres does not run as root, and the user '{}' does not exist: install postgresql (it "
-                    "makes the user "
-                    "postgres), or set database.embedded_user to a user of this machine",
-                    configured));
+    return refuse(fmt::format(
+        "neither todoke nor its Postgres run as root, and {}: install postgresql (it makes the user "
+        "postgres), or set server.user to a user of this machine",
+        configured.empty() || configured == kStayRoot
+            ? "there is neither a user todoke nor postgres"
+            : fmt::format("the user '{}' does not exist", configured)));
   }
   if (account->uid == 0) {
-    return refuse(fmt::format(
-        "database.embedded_user is '{}', which is root, and Postgres does not run as root: choose "
-        "another user",
-        configured));
+    return refuse(
+        fmt::format("server.user: '{}' has the rights of root: choose another user", account->name));
   }
-  return User{account->name, account->uid, Identity{account->uid, account->gid}, {"root"}};
+  return User{account->name, account->uid, Identity{account->uid, account->gid}, {account->name, "root"}};
 }
 
 }  // namespace todoke::embedded

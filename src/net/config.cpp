@@ -12,7 +12,7 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kTlsKey.spec,        &keys::kTrustedProxies.spec,        &keys::kConnectionsMax.spec,
       &keys::kHeaderTimeout.spec, &keys::kDrainTimeout.spec,          &keys::kIoThreads.spec,
       &keys::kRates.spec,         &keys::kConnectionsPerAddress.spec, &keys::kIpv4Prefix.spec,
-      &keys::kIpv6Prefix.spec,    &keys::kTraceEndpoint.spec,
+      &keys::kIpv6Prefix.spec,    &keys::kTraceEndpoint.spec,         &keys::kHosts.spec,
   };
   return kKeys;
 }

@@ -46,6 +46,20 @@ inline constexpr Key<std::vector<std::string>> kTrustedProxies{{
     .min = 0,
     .max = 64,
 }};
+inline constexpr Key<std::vector<std::string>> kHosts{{
+    .name = "server.hosts",
+    .type = KeyType::list,
+    .meaning =
+        "Names by which clients reach this node, beside the host of relay.public_url. A listener on a "
+        "loopback address "
+        "answers only requests for these, localhost and loopback addresses (others get 421), so that no web "
+        "page can "
+        "lead a browser here under a name of its own. The public listener on another address checks once "
+        "there is a "
+        "name here or a relay.public_url, and then any IP address passes, too. A * stands for every name.",
+    .min = 0,
+    .max = 64,
+}};
 inline constexpr Key<std::int64_t> kConnectionsMax{{
     .name = "server.connections_max",
     .type = KeyType::integer,

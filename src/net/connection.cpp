@@ -28,6 +28,17 @@ constexpr std::size_t kMethodBytesShown = 16;  // in logs and spans: a client ma
 constexpr std::uint16_t kGoingAway = 1001;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
+constexpr std::string_view kForeignHost =
+    "this node does not know itself by the name in the Host header; its operator names it with server.hosts";
+
+// A target with a host of its own (http://host/path) overrides the header. HTTP/1.0 may do without either.
+bool is_for(const HostRule& hosts, const Request& request, bool http10) {
+  if (!hosts.checks()) return true;
+  if (request.target.find("://") < request.target.find('/') && !hosts.allows(request.target)) return false;
+  if (http10 && !request.headers.has("Host")) return true;
+  return hosts.allows(request.headers.joined("Host"));
+}
+
 bool usable_request_id(std::string_view id) {
   return !id.empty() && id.size() <= kRequestIdBytesMax && std::all_of(id.begin(), id.end(), [](char c) {
     return (lower(c) >= 'a' && lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
@@ -174,6 +185,11 @@ Task<bool> Connection::serve_request() {
   if (!has_head) co_return false;
   Request request = parser.take_head();
   begin(parser, request);
+  if (const auto hosts = context_->hosts->load(); !is_for(*hosts, request, current_.http10)) {
+    context_->metrics.host_refused();
+    const Fault fault{421, "MISDIRECTED_REQUEST", std::string(kForeignHost)};
+    co_return co_await refuse_and_close(fault);
+  }
 
   auto match = context_->router->match(request);
   current_.route = match.route;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/shared_value.hpp"
 #include "base/trace.hpp"
 #include "net/address_places.hpp"
 #include "net/http_codec.hpp"
@@ -23,11 +24,13 @@ namespace todoke::net {
 
 // What the connections of a server share; immutable while they live, but for the flag.
 struct ServerContext {
-  ServerContext(const ServerConfig& config, TrustedProxies trusted, metrics::Registry& registry, Tracer* t)
+  ServerContext(const ServerConfig& config, TrustedProxies trusted,
+                std::shared_ptr<const SharedValue<HostRule>> rule, metrics::Registry& registry, Tracer* t)
       : listener(config.name),
         router(config.router),
         limits(config.limits),
         proxies(std::move(trusted)),
+        hosts(std::move(rule)),
         metrics(registry, config.name, *config.router),
         handshake_failures(registry, config.name),
         ws_metrics(registry),
@@ -39,6 +42,7 @@ struct ServerContext {
   const std::shared_ptr<const Router> router;
   const ServerLimits limits;
   const TrustedProxies proxies;
+  const std::shared_ptr<const SharedValue<HostRule>> hosts;
   ServerMetrics metrics;
   HandshakeFailures handshake_failures;
   WsMetrics ws_metrics;

@@ -109,6 +109,7 @@ struct HttpServer::State {
         executor(std::move(e)),
         registry(r),
         tracer(t),
+        hosts(std::make_shared<SharedValue<HostRule>>(std::make_shared<const HostRule>(config.hosts))),
         census(std::make_shared<Census>(executor)),
         stop_asked(executor) {
     for (const auto& worker : workers) lanes.push_back(std::make_shared<Lane>(worker));
@@ -127,6 +128,7 @@ struct HttpServer::State {
   const Executor executor;
   metrics::Registry& registry;
   Tracer* const tracer;
+  const std::shared_ptr<SharedValue<HostRule>> hosts;
   const std::shared_ptr<Census> census;
   std::vector<std::shared_ptr<Lane>> lanes;
   bool bound = false;  // by bind(), for the next start()
@@ -174,7 +176,7 @@ Task<void> HttpServer::bind() {
   if (auto valid = validate(); !valid) throw UserError(valid.error().message);
   s.tls = s.config.tls_cert.empty() ? nullptr : make_server_tls(s.config.tls_cert, s.config.tls_key).value();
   s.context = std::make_shared<ServerContext>(
-      s.config, TrustedProxies::parse(s.config.trusted_proxies).value(), s.registry, s.tracer);
+      s.config, TrustedProxies::parse(s.config.trusted_proxies).value(), s.hosts, s.registry, s.tracer);
   s.listener.reset();
   const auto where = parse_host_port(s.config.listen).value();
   std::string unknown;
@@ -222,6 +224,10 @@ Expected<void> HttpServer::reload() {
   s.tls = std::move(*fresh);
   log::info("http", "certificate reloaded", {{"listener", s.config.name}});
   return {};
+}
+
+void HttpServer::set_hosts(HostRule hosts) {
+  state_->hosts->store(std::make_shared<const HostRule>(std::move(hosts)));
 }
 
 std::string HttpServer::address() const {

@@ -22,6 +22,7 @@
 #include "base/service.hpp"
 #include "base/trace.hpp"
 #include "net/client_network.hpp"
+#include "net/hosts.hpp"
 #include "net/router.hpp"
 
 namespace todoke::net {
@@ -55,6 +56,7 @@ struct ServerConfig {
   std::string tls_cert;  // PEM files; both or none
   std::string tls_key;
   std::vector<std::string> trusted_proxies;  // addresses and blocks whose forwarding headers are believed
+  HostRule hosts;                            // a request for another host gets 421
   ServerLimits limits;
 };
 
@@ -77,6 +79,9 @@ class HttpServer final : public Service {
 
   // Reads certificate and key again: new connections use them. What is refused leaves those in use.
   Expected<void> reload();
+
+  // From now on; from anywhere.
+  void set_hosts(HostRule hosts);
 
   // After bind() or start().
   [[nodiscard]] std::string address() const;

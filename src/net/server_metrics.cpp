@@ -34,6 +34,11 @@ ServerMetrics::ServerMetrics(metrics::Registry& registry, std::string listener, 
                                   {"listener", "route", "method", "status"}, kRequestSeriesMax)),
       refused_(registry.counters("todoke_http_connections_refused_total", "Connections that were not served.",
                                  {"listener", "reason"})),
+      hosts_refused_(registry
+                         .counters("todoke_http_hosts_refused_total",
+                                   "Requests for a host that is not this node's (server.hosts).",
+                                   {"listener"})
+                         .with({listener_})),
       series_(router.size() + 1) {
   auto& seconds = registry.histograms("todoke_http_request_seconds",
                                       "From the end of a request's header until its answer was written.",

@@ -23,6 +23,7 @@ class ServerMetrics {
   // Thread-safe.
   void count(const Route* route, std::string_view method, int status, double seconds);
   void refused(std::string_view reason);
+  void host_refused() { hosts_refused_.add(); }
 
   metrics::Gauge& connections;
 
@@ -38,6 +39,7 @@ class ServerMetrics {
   std::string listener_;
   metrics::Family<metrics::Counter>& requests_;
   metrics::Family<metrics::Counter>& refused_;
+  metrics::Counter& hosts_refused_;
   std::vector<RouteSeries> series_;  // by the route's index; the last is that of no route
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-Names exported_by(TodokeUp& node) {
+Names exported_by(NodeProcess& node) {
   std::istringstream lines(http_get("http://" + node.internal_address() + "/metrics").body);
   Names names;
   const std::string type = "# TYPE ";
@@ -44,9 +44,10 @@ void add_names_of(const std::filesystem::path& page, Names& names) {
 TEST(Metrics, AreExplainedInTheDocsAndNoOthersAre) {
   const TempFolder folder;
   // With the adapter that has metrics of its own. Nobody listens there: it has them all the same.
-  TodokeUp node(folder.path(),
-                {"--broker.adapter", "fix", "--orders.fix.host", "127.0.0.1", "--orders.fix.port", "1",
-                 "--orders.fix.sender_comp_id", "US", "--orders.fix.target_comp_id", "THEM"});
+  TodokeRun node(
+      "index,orders,relay", folder.path(),
+      {"--outbox.enabled", "true", "--broker.adapter", "fix", "--orders.fix.host", "127.0.0.1",
+       "--orders.fix.port", "1", "--orders.fix.sender_comp_id", "US", "--orders.fix.target_comp_id", "THEM"});
   node.wait_ready();
   Names explained;
   for (const auto& entry : std::filesystem::directory_iterator(TODOKE_DOCS)) {

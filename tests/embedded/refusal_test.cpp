@@ -1,5 +1,6 @@
 // What a person has to mend comes as a UserError that says how.
 #include <filesystem>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -74,7 +75,7 @@ TEST(EmbeddedRefusal, ADataFolderThatIsNotWritableIsNamed) {
 TEST(EmbeddedRefusal, ALinkInPlaceOfTheSocketFolderIsRefused) {
   const TempFolder folder;
   const auto data_dir = folder.path() + "/" + std::string(120, 'x');
-  const auto sockets = layout_of(data_dir, ::geteuid()).sockets;
+  const auto sockets = layout_of(data_dir).sockets;
   std::filesystem::create_directory_symlink(folder.path(), sockets);
   EXPECT_THAT(complaint(data_dir), HasSubstr(sockets));
   std::filesystem::remove(sockets);
@@ -87,19 +88,73 @@ TEST(EmbeddedRefusal, AMissingUserIsNamedWithTheWayOut) {
   const auto valid = node.service().validate();
   ASSERT_EQ(valid.has_value(), ::geteuid() != 0) << "the key has no effect for anybody but root";
   if (valid) return;
-  EXPECT_THAT(valid.error().message, AllOf(HasSubstr("no-such-user"), HasSubstr("database.embedded_user")));
+  EXPECT_THAT(valid.error().message, AllOf(HasSubstr("no-such-user"), HasSubstr("server.user")));
   EXPECT_THAT(complaint(config), HasSubstr("no-such-user"));
 }
 
-TEST(EmbeddedRefusal, RootIsNoUserForPostgres) {
+TEST(EmbeddedUser, PostgresIsNeverRootsNotEvenWhereTheNodeStaysRoot) {
   const TempFolder folder;
-  const Options config{.data_dir = folder.data_dir(), .user = "root", .bin_dir = {}};
-  Node node(config);
-  ASSERT_EQ(node.service().validate().has_value(), ::geteuid() != 0)
-      << "only root starts Postgres as another user";
-  if (::geteuid() == 0) {
-    EXPECT_THAT(complaint(config), HasSubstr("database.embedded_user"));
-  }
+  Node node(Options{.data_dir = folder.data_dir(), .user = "root", .bin_dir = {}});
+  node.serve();
+  struct stat process{};
+  ASSERT_EQ(::stat(("/proc/" + std::to_string(node.service().pid().value())).c_str(), &process), 0);
+  EXPECT_NE(process.st_uid, 0U);
+  node.stop_well();
+}
+
+TEST(EmbeddedUser, TheOwnerOfTheClusterHasItAgain) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root has the choice";
+  const TempFolder folder;
+  std::filesystem::create_directories(folder.cluster());
+  const auto nobody = user_for("nobody", folder.data_dir());
+  ASSERT_TRUE(nobody) << nobody.error().message;
+  ASSERT_EQ(::chown(folder.cluster().c_str(), nobody->uid, nobody->identity->gid), 0);
+  EXPECT_EQ(user_for("", folder.data_dir())->name, "nobody");
+  EXPECT_EQ(user_for("root", folder.data_dir())->name, "nobody");
+  EXPECT_EQ(user_for("postgres", folder.data_dir())->name, "postgres") << "who is named is named";
+}
+
+TEST(EmbeddedUser, WhatRootLeftBehindIsTakenOverAndWhatIsOfOthersIsNot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give anything away";
+  const TempFolder folder;
+  const auto layout = layout_of(folder.data_dir());
+  const auto user = user_for("postgres", folder.data_dir());
+  ASSERT_TRUE(user) << user.error().message;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0711));
+  write_file(folder.path() + "/outside", "root's");
+  std::filesystem::create_directories(folder.data_dir() + "/instances");
+  write_file(folder.data_dir() + "/instances/1", "x");
+  std::filesystem::create_symlink(folder.path() + "/outside", folder.data_dir() + "/link");
+  std::filesystem::create_hard_link(folder.path() + "/outside", folder.data_dir() + "/name");
+  take_over(layout, *user);
+  const auto owner = [](const std::string& path) {
+    struct stat info{};
+    return ::stat(path.c_str(), &info) == 0 ? info.st_uid : 12345;
+  };
+  EXPECT_EQ(owner(folder.data_dir()), user->uid);
+  EXPECT_EQ(owner(folder.data_dir() + "/instances/1"), user->uid);
+  EXPECT_EQ(owner(folder.path() + "/outside"), 0U);
+}
+
+TEST(EmbeddedUser, AFolderOfAThirdUserOrOneThatCanNotBeReachedIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const TempFolder folder;
+  const auto layout = layout_of(folder.data_dir());
+  const auto user = user_for("postgres", folder.data_dir());
+  const auto why = [&] {
+    try {
+      take_over(layout, *user);
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0700));
+  EXPECT_THAT(why(), AllOf(HasSubstr("can't reach"), HasSubstr(folder.data_dir())));
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0711));
+  const auto third = user_for("nobody", {});
+  ASSERT_EQ(::chown(folder.data_dir().c_str(), third->uid, third->identity->gid), 0);
+  EXPECT_THAT(why(), AllOf(HasSubstr("server.user"), HasSubstr(folder.data_dir())));
 }
 
 TEST(EmbeddedRefusal, AFolderWithoutProgramsIsNamed) {

@@ -209,11 +209,11 @@ void RawClient::finish_sending() {
 }
 
 std::string get(std::string_view target, std::string_view more) {
-  return fmt::format("GET {} HTTP/1.1\r\nHost: test\r\n{}\r\n", target, more);
+  return fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", target, more);
 }
 
 std::string post(std::string_view target, std::string_view body, std::string_view more) {
-  return fmt::format("POST {} HTTP/1.1\r\nHost: test\r\nContent-Length: {}\r\n{}\r\n{}", target, body.size(),
+  return fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{}\r\n{}", target, body.size(),
                      more, body);
 }
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string_view>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <thread>
 #include <unistd.h>
@@ -66,12 +67,16 @@ struct PgProxy::State {
   explicit State(std::string upstream) : server_folder(std::move(upstream)) {
     std::string pattern = "/tmp/todoke_proxy_XXXXXX";
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no folder for the proxy");
+    // For nodes, too, that root has started and that have become another user.
+    if (::chmod(pattern.c_str(), 0711) != 0) throw std::runtime_error("chmod of the proxy's folder");
     folder = pattern;
     const auto address = address_of(folder);
     if (::bind(listener.get(), generic(address), sizeof address) != 0 ||
         ::listen(listener.get(), kBacklog) != 0) {
       throw std::runtime_error("the proxy can't listen");
     }
+    if (::chmod(static_cast<const char*>(address.sun_path), 0777) != 0)
+      throw std::runtime_error("chmod of the proxy");
     acceptor = std::thread([this] { accept_all(); });
   }
 

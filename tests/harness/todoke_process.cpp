@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <stdexcept>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <thread>
@@ -49,6 +50,8 @@ TempFolder::TempFolder() {
   std::string pattern = "/tmp/todoke-e2e-XXXXXX";
   check(mkdtemp(pattern.data()) != nullptr, "mkdtemp");
   path_ = pattern;
+  // A node that root starts becomes another user, who passes through.
+  check(chmod(path_.c_str(), 0711) == 0, "chmod");
 }
 
 TempFolder::~TempFolder() {

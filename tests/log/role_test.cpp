@@ -39,6 +39,7 @@ class ConsumerRole : public testing::Test {
   void makes_its_own_offset_but_nobody_elses();
   void reads_no_other_table_and_writes_none();
   void calls_no_function_that_writes();
+  void can_not_hold_up_ingest();
   void can_not_become_more_than_it_is();
   void can_not_look_around_the_policy_of_offsets();
   void leaves_the_node_and_other_roles_unhindered();
@@ -155,6 +156,32 @@ void ConsumerRole::calls_no_function_that_writes() {
       IsEmpty());
 }
 
+void ConsumerRole::can_not_hold_up_ingest() {
+  const std::string lock = "cn_names.lock_log()";
+  for (const auto* prefix : {"pg_advisory_", "pg_try_advisory_"}) {
+    for (const auto* scope : {"lock", "xact_lock", "lock_shared", "xact_lock_shared"}) {
+      expect_denied(fmt::format("SELECT {}{}({})", prefix, scope, lock));
+      expect_denied(
+          fmt::format("SELECT {0}{1}(({2} >> 32)::int, ({2} & 2147483647)::int)", prefix, scope, lock));
+    }
+  }
+  // All that it may hold, for as long as it likes.
+  session.run(
+      "BEGIN; LOCK TABLE cn_relay.events_outbox, cn_relay.events, cn_relay.consumer_offsets IN ACCESS SHARE "
+      "MODE; "
+      "SELECT count(*) FROM cn_relay.effective_events; "
+      "UPDATE cn_relay.consumer_offsets SET last_seq = last_seq; SELECT * FROM cn_relay.consumer_offsets FOR "
+      "UPDATE");
+  const std::string stored = "SELECT count(*) FROM cn_relay.events_outbox";
+  const auto before = std::stoi(node.sql(stored));
+  node.publish(1, 3);
+  EXPECT_GT(std::stoi(node.sql(stored)), before);
+  EXPECT_NO_THROW(
+      node.sql("SET lock_timeout = '20s'; SELECT cn_relay.ensure_partitions(now() + interval '3 months')"))
+      << "the partitions that the next events need";
+  session.run("ROLLBACK");
+}
+
 void ConsumerRole::can_not_become_more_than_it_is() {
   for (const auto* statement :
        {"CREATE TABLE cn_relay.mine (a int)",
@@ -249,6 +276,7 @@ TEST_F(ConsumerRole, HasItsOwnOffsetAndNoOther) {
 TEST_F(ConsumerRole, WritesNothingElse) {
   reads_no_other_table_and_writes_none();
   calls_no_function_that_writes();
+  can_not_hold_up_ingest();
   can_not_become_more_than_it_is();
 }
 

@@ -138,7 +138,7 @@ TEST(OrderPost, NeedsTheKeyInTheHeader) {
 TEST(OrderPost, RefusesOtherMethodsMediaTypesAndSizes) {
   const OrdersRig rig(Flags{{"orders.body_bytes_max", "1KiB"}});
   EXPECT_EQ(code(rig.get("/do/order")), "405 METHOD_NOT_ALLOWED");
-  EXPECT_EQ(rig.ask("DELETE /do/order/key-0001 HTTP/1.1\r\nHost: test\r\n\r\n").status, 405);
+  EXPECT_EQ(rig.ask("DELETE /do/order/key-0001 HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 405);
   const auto body = order_body("key-0001");
   EXPECT_EQ(
       rig.ask(net::test::post("/do/order", body, "Content-Type: text/plain\r\nIdempotency-Key: key-0001\r\n"))

@@ -16,7 +16,7 @@ RawResponse ask(const RelayRig& rig, const std::string& method, const std::strin
                 const std::string& accept) {
   RawClient http(rig.port());
   auto request =
-      fmt::format("{} {} HTTP/1.1\r\nHost: test\r\nOrigin: https://client.example\r\n", method, path);
+      fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nOrigin: https://client.example\r\n", method, path);
   if (!accept.empty()) request += "Accept: " + accept + "\r\n";
   http.send(request + "\r\n");
   return http.read_response(method == "HEAD");

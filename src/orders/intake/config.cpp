@@ -21,10 +21,10 @@ AmountTable table_from(const Config& config, const Key<std::vector<std::string>>
 
 std::span<const KeySpec* const> api_config_keys() {
   static constexpr const KeySpec* kKeys[] = {
-      &keys::kInstruments.spec,   &keys::kLotSteps.spec,     &keys::kTokensFile.spec,
-      &keys::kRatePerMinute.spec, &keys::kBodyBytesMax.spec, &keys::kAcceptTimeout.spec,
-      &keys::kWaitersMax.spec,    &keys::kQtyMax.spec,       &keys::kNotionalMax.spec,
-      &keys::kPerSecond.spec,     &keys::kInDoubtMax.spec};
+      &keys::kInstruments.spec,    &keys::kLotSteps.spec,      &keys::kTokensFile.spec,
+      &keys::kAllowAnonymous.spec, &keys::kRatePerMinute.spec, &keys::kBodyBytesMax.spec,
+      &keys::kAcceptTimeout.spec,  &keys::kWaitersMax.spec,    &keys::kQtyMax.spec,
+      &keys::kNotionalMax.spec,    &keys::kPerSecond.spec,     &keys::kInDoubtMax.spec};
   return kKeys;
 }
 

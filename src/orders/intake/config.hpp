@@ -35,6 +35,14 @@ inline constexpr Key<std::string> kTokensFile{{
                "its token "
                "in hex, or a token. Empty: no token is asked for. SIGHUP reads the file again.",
 }};
+inline constexpr Key<bool> kAllowAnonymous{{
+    .name = "orders.allow_anonymous",
+    .type = KeyType::boolean,
+    .fallback = "false",
+    .meaning = "Whether a node with the role `orders` starts without tokens although server.listen is an "
+               "address that others can "
+               "reach: everybody there may then send orders.",
+}};
 inline constexpr Key<std::int64_t> kRatePerMinute{{
     .name = "orders.rate_per_minute",
     .type = KeyType::integer,
