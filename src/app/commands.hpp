@@ -18,6 +18,8 @@ Command doctor_command();
 Command migrate_command();
 Command orders_command();
 Command psql_command();
+Command publish_command();
+Command query_command();
 Command run_command();
 Command topic_command();
 Command up_command();
