@@ -15,6 +15,8 @@ Command audit_command();
 Command config_command();
 Command consumers_command();
 Command doctor_command();
+Command export_command();
+Command import_command();
 Command migrate_command();
 Command orders_command();
 Command psql_command();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <tl/expected.hpp>
 
 #include "nostr/rules.hpp"
@@ -17,9 +18,13 @@ struct Admitted {
   bool ephemeral = false;  // to be delivered and not stored
 };
 
+// trusted: the operator says that they are right.
+enum class Signatures : std::uint8_t { checked, trusted };
+
 // `known` answers duplicates before their signature is checked: they are refused with already_stored.
 tl::expected<Admitted, nostr::Reason> admit(EventPtr event, Source source, const nostr::Sender& sender,
                                             const nostr::RuleSettings& rules, const TopicSet& topics,
-                                            const KnownIds& known, std::chrono::sys_seconds now);
+                                            const KnownIds& known, std::chrono::sys_seconds now,
+                                            Signatures signatures = Signatures::checked);
 
 }  // namespace todoke::relay
