@@ -23,6 +23,7 @@ Command psql_command();
 Command publish_command();
 Command query_command();
 Command run_command();
+Command stats_command();
 Command topic_command();
 Command up_command();
 Command version_command();

@@ -11,7 +11,7 @@
 // Bounded: some 2,500 events wait for their commit; then put() waits.
 #pragma once
 
-#include <chrono>
+#include <exception>
 #include <memory>
 #include <string_view>
 #include <tl/expected.hpp>
