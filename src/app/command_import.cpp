@@ -199,8 +199,7 @@ int run_import(const Arguments& arguments) {
   request.checks_signatures = !arguments.has("no-verify");
   request.skip = static_cast<std::uint64_t>(number_option(arguments, "skip", 0, kSkipMax).value_or(0));
   const auto own = load_config(arguments);
-  auto base = node_config(own);
-  for (const auto& [key, value] : arguments.keys) base.set_flag(key, value);
+  const auto base = node_config(own, arguments);
   with_made_database(
       own, [&](pg::Connection& connection) { return import_events(connection, request, own, base); });
   return 0;

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "app/command.hpp"
 #include "app/data_folder.hpp"
 #include "app/service_configs.hpp"
 #include "base/live_config.hpp"
@@ -24,8 +23,10 @@ std::vector<Config> node_configs(const Config& own, const std::vector<Instance>&
   return configs;
 }
 
-Config node_config(const Config& own) {
-  return node_configs(own, running_instances(data_folder(own))).front();
+Config node_config(const Config& own, const Arguments& arguments) {
+  auto config = node_configs(own, running_instances(data_folder(own))).front();
+  for (const auto& [key, value] : arguments.keys) config.set_flag(key, value);
+  return config;
 }
 
 Task<Config> with_database_layer(pg::Connection& connection, Config base) {

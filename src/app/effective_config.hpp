@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "app/command.hpp"
 #include "app/instance_file.hpp"
 #include "base/config.hpp"
 #include "pg/connection.hpp"
@@ -14,8 +15,9 @@ namespace todoke::app {
 // whose file can't be read any more is told and left out.
 std::vector<Config> node_configs(const Config& own, const std::vector<Instance>& nodes);
 
-// Without the database's layer: the configuration of the first node that runs on the data folder of `own`, or `own`.
-Config node_config(const Config& own);
+// Without the database's layer: the configuration of the first node that runs on the data folder of `own`, or `own`; with the
+// keys of the command line over it.
+Config node_config(const Config& own, const Arguments& arguments);
 
 // `base` with the values of the database over it; says on stderr what of them is refused.
 Task<Config> with_database_layer(pg::Connection& connection, Config base);
