@@ -88,6 +88,7 @@ std::size_t parse_option(const Command& command, const Schema& schema, const std
     throw UsageError(fmt::format("--{} needs a value", name));
   }
   if (option != nullptr) {
+    arguments.given.emplace_back(name, value);
     arguments.options[name] = std::move(value);
   } else {
     store_setting(arguments, schema, name, std::move(value));
@@ -132,6 +133,14 @@ std::string option_line(std::string_view option, std::string_view help) {
 std::optional<std::string> Arguments::option(std::string_view name) const {
   const auto found = options.find(name);
   return found == options.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<std::string> Arguments::all(std::string_view name) const {
+  std::vector<std::string> values;
+  for (const auto& [option, value] : given) {
+    if (option == name) values.push_back(value);
+  }
+  return values;
 }
 
 Arguments parse_arguments(const Command& command, const Schema& schema,
@@ -208,6 +217,17 @@ std::optional<SystemTime> time_option(const Arguments& arguments, std::string_vi
   if (error == std::errc() && rest == end && std::abs(seconds) <= kUnixSecondsMax)
     return SystemTime(std::chrono::seconds(seconds));
   throw UsageError(fmt::format("--{} {}: say 2026-01-31T12:00:00Z, 2026-01-31 or unix seconds", name, *text));
+}
+
+std::optional<std::int64_t> number_option(const Arguments& arguments, std::string_view name,
+                                          std::int64_t least, std::int64_t most) {
+  const auto text = arguments.option(name);
+  if (!text) return std::nullopt;
+  std::int64_t number = 0;
+  const auto* end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, number);
+  if (error == std::errc() && rest == end && number >= least && number <= most) return number;
+  throw UsageError(fmt::format("--{} {}: say a whole number from {} to {}", name, *text, least, most));
 }
 
 Deadline answer_deadline() {

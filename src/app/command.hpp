@@ -2,6 +2,7 @@
 // app/commands.hpp lists them all.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -27,13 +28,17 @@ struct Option {
 struct Arguments {
   std::vector<std::string> words;                           // neither option nor key
   std::map<std::string, std::string, std::less<>> options;  // the command's own; a switch has an empty value
-  std::vector<std::pair<std::string, std::string>> keys;    // configuration keys, in order
-  std::optional<std::string> config_file;                   // --config
+  std::vector<std::pair<std::string, std::string>>
+      given;  // the same options as they stood, also repeated ones
+  std::vector<std::pair<std::string, std::string>> keys;  // configuration keys, in order
+  std::optional<std::string> config_file;                 // --config
   bool help = false;
 
   [[nodiscard]] bool has(std::string_view option) const { return options.contains(option); }
   // The value of an option that was given.
   [[nodiscard]] std::optional<std::string> option(std::string_view name) const;
+  // All values of an option that may be repeated, in order.
+  [[nodiscard]] std::vector<std::string> all(std::string_view name) const;
 };
 
 struct Command {
@@ -67,6 +72,10 @@ Config load_config(const Arguments& arguments);
 // The time of an option that was given: 2026-01-31T12:00:00Z (any offset), 2026-01-31 or unix seconds. Throws
 // UsageError for another text.
 std::optional<SystemTime> time_option(const Arguments& arguments, std::string_view name);
+
+// The number of an option that was given, from `least` to `most`. Throws UsageError for another text.
+std::optional<std::int64_t> number_option(const Arguments& arguments, std::string_view name,
+                                          std::int64_t least, std::int64_t most);
 
 // How long a command waits for an answer of the database.
 Deadline answer_deadline();

@@ -9,11 +9,11 @@
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
+#include "app/effective_config.hpp"
 #include "app/instance_file.hpp"
 #include "app/keys.hpp"
 #include "app/service_configs.hpp"
 #include "base/json_writer.hpp"
-#include "base/live_config.hpp"
 #include "embedded/folder.hpp"
 #include "net/config.hpp"
 #include "relay/retention.hpp"
@@ -39,21 +39,6 @@ const KeySpec& spec_of(std::string_view key) {
     throw UserError(fmt::format("{} is no longer a key: {}", key, removed->instead));
   if (spec == nullptr) throw UserError(fmt::format("{}: no such key; `todoke config` lists them all", key));
   return *spec;
-}
-
-// The configurations of the nodes that run on this data folder; that of this shell where none runs. A node
-// whose file can't be read any more is told and left out.
-std::vector<Config> node_configs(const Config& own, const std::vector<Instance>& nodes) {
-  std::vector<Config> configs;
-  for (const auto& node : nodes) {
-    try {
-      configs.push_back(config_of_next_start(node, own));
-    } catch (const UserError& error) {
-      note(fmt::format("todoke: without the settings of the node with pid {}: {}", node.pid, error.what()));
-    }
-  }
-  if (configs.empty()) configs.push_back(own);
-  return configs;
 }
 
 // What is shown: the configuration of a node that runs on the data folder of this shell, or its own.
@@ -101,23 +86,20 @@ std::string as_json(const View& view, std::string_view only) {
   return std::move(json).text() + "\n";
 }
 
-Task<void> read_rows(pg::Connection& connection, LiveConfig& live) {
-  live.set_rows(co_await read_service_configs(connection, answer_deadline()));
-}
-
 // `shown` with the values of the database where there is one; says on stderr when it can't be asked. `own`
 // knows the database.
 Config with_live_values(const Config& own, const Config& shown) {
   const auto cluster = embedded::layout_of(data_folder(own)).cluster;
   if (database_in_use(own).embedded && !std::filesystem::exists(cluster)) return shown;
-  LiveConfig live(shown);
+  auto live = shown;
   try {
-    with_running_database(own, [&](pg::Connection& connection) { return read_rows(connection, live); });
+    with_running_database(own, [&](pg::Connection& connection) -> Task<void> {
+      live = co_await with_database_layer(connection, shown);
+    });
   } catch (const std::exception& error) {
     note(fmt::format("todoke: without the database's values: {}", error.what()));
   }
-  for (const auto& problem : live.problems()) note("todoke: refused: " + problem);
-  return live.config();
+  return live;
 }
 
 // Beside a running node, that node's: with --config, what a start with that file would have.

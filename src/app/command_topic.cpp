@@ -6,6 +6,7 @@
 
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/effective_config.hpp"
 #include "app/node_options.hpp"
 #include "app/retention_periods.hpp"
 #include "app/topic_ids.hpp"
@@ -207,11 +208,9 @@ int run_topic(const Arguments& arguments) {
   const auto& words = arguments.words;
   if (words.empty()) throw UsageError("topic: say list, enable, policy, disable, id or show");
   const auto own = load_config(arguments);
-  const auto config =
-      words[0] == "enable" || words[0] == "policy" ? config_in_force(own, arguments.keys) : own;
   if (words[0] == "list") {
     if (words.size() > 1) throw UsageError("topic list takes no topic");
-    with_running_database(config, [](pg::Connection& connection) { return list_topics(connection); });
+    with_running_database(own, [](pg::Connection& connection) { return list_topics(connection); });
     return 0;
   }
   const bool known = words[0] == "policy" || words[0] == "enable" || words[0] == "disable" ||
@@ -221,6 +220,8 @@ int run_topic(const Arguments& arguments) {
   if (words.size() < 2 || (words.size() > 2 && words[0] != "policy"))
     throw UsageError(fmt::format("topic {}: name one topic, by its id or its name", words[0]));
   const auto& text = words[1];
+  // An id depends on the network that the running node is part of.
+  const auto config = node_config(own, arguments);
   if (words[0] == "id") {
     print_ids(config, text, arguments.has("quiet"));
     return 0;
@@ -229,20 +230,19 @@ int run_topic(const Arguments& arguments) {
   if (words[0] == "enable") {
     std::optional<std::string> policy;
     if (arguments.has("policy")) policy = arguments.options.at("policy");
-    with_running_database(config, [&](pg::Connection& connection) {
+    with_running_database(own, [&](pg::Connection& connection) {
       return enable_topics(connection, config, text, ids, policy);
     });
   } else if (words[0] == "policy") {
     auto changes = changes_of({words.begin() + 2, words.end()});
-    with_running_database(config, [&](pg::Connection& connection) {
+    with_running_database(own, [&](pg::Connection& connection) {
       return change_policies(connection, config, ids, changes, arguments.has("json"));
     });
   } else if (words[0] == "disable") {
-    with_running_database(config,
-                          [&](pg::Connection& connection) { return disable_topics(connection, ids); });
+    with_running_database(own, [&](pg::Connection& connection) { return disable_topics(connection, ids); });
   } else {
     with_running_database(
-        config, [&](pg::Connection& connection) { return show_topics(connection, config, text, ids); });
+        own, [&](pg::Connection& connection) { return show_topics(connection, config, text, ids); });
   }
   return 0;
 }

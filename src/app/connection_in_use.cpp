@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -15,6 +16,7 @@
 #include "app/keys.hpp"
 #include "base/attempt.hpp"
 #include "base/fd.hpp"
+#include "embedded/folder.hpp"
 #include "embedded/postgres.hpp"
 #include "pg/config.hpp"
 #include "pg/migrations.hpp"
@@ -119,6 +121,17 @@ void with_running_database(const Config& config, std::function<Task<void>(pg::Co
   with_database(
       config,
       [work = std::move(work)](pg::Connection& connection) { return check_and_work(connection, work); }, as);
+}
+
+void with_made_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {
+  const auto cluster = embedded::layout_of(data_folder(config), geteuid()).cluster;
+  if (database_in_use(config).embedded && !std::filesystem::exists(cluster)) {
+    throw UserError(
+        fmt::format("there is no database in {}: `todoke migrate` makes one", data_folder(config).string()));
+  }
+  with_database(config, [work = std::move(work)](pg::Connection& connection) {
+    return check_and_work(connection, work);
+  });
 }
 
 }  // namespace todoke::app

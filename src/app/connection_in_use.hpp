@@ -35,6 +35,10 @@ void with_database(const Config& config, std::function<Task<void>(pg::Connection
 void with_running_database(const Config& config, std::function<Task<void>(pg::Connection&)> work,
                            As as = As::node);
 
+// For commands that work beside a node and without one: starts the embedded server for as long as `work` runs where none
+// runs. Throws UserError when there is no database yet, or the schema is not that of this binary.
+void with_made_database(const Config& config, std::function<Task<void>(pg::Connection&)> work);
+
 // Throws the UserError of with_running_database for an embedded server that does not run.
 void refuse_stopped(const Config& config, const DatabaseInUse& database);
 

@@ -25,7 +25,8 @@ using nostr::Reason;
 
 tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr::Sender& sender,
                                      const nostr::RuleSettings& rules, const TopicSet& topics,
-                                     const KnownIds& known, std::chrono::sys_seconds now) {
+                                     const KnownIds& known, std::chrono::sys_seconds now,
+                                     Signatures signatures) {
   if (const auto broken = nostr::broken_rule(*event, rules, sender, now)) return tl::unexpected(*broken);
   Admitted admitted;
   auto& incoming = admitted.incoming;
@@ -49,7 +50,8 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
   if (incoming.topics.empty()) return tl::unexpected(refused.value_or(Reason::topic_not_enabled));
   if (!nostr::has_right_id(*event)) return tl::unexpected(Reason::bad_id);
   if (known.contains(event->id())) return tl::unexpected(Reason::already_stored);
-  if (!nostr::has_right_signature(*event)) return tl::unexpected(Reason::bad_signature);
+  if (signatures == Signatures::checked && !nostr::has_right_signature(*event))
+    return tl::unexpected(Reason::bad_signature);
 
   const auto kind_class = nostr::class_of(event->kind());
   admitted.ephemeral = kind_class == KindClass::ephemeral;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <tl/expected.hpp>
 
@@ -19,10 +20,14 @@ struct Admitted {
   bool ephemeral = false;  // to be delivered and not stored
 };
 
+// trusted: the operator says that they are right.
+enum class Signatures : std::uint8_t { checked, trusted };
+
 // `known` answers duplicates before their signature is checked: they are refused with already_stored.
 tl::expected<Admitted, nostr::Reason> admit(EventPtr event, Source source, const nostr::Sender& sender,
                                             const nostr::RuleSettings& rules, const TopicSet& topics,
-                                            const KnownIds& known, std::chrono::sys_seconds now);
+                                            const KnownIds& known, std::chrono::sys_seconds now,
+                                            Signatures signatures = Signatures::checked);
 
 // Why an event that was admitted is not taken now: what the node does under pressure.
 std::optional<nostr::Reason> held_back(const Incoming& incoming, const TopicSet& topics,

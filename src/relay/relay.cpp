@@ -22,6 +22,7 @@
 #include "relay/info.hpp"
 #include "relay/retention.hpp"
 #include "relay/session.hpp"
+#include "relay/settings.hpp"
 #include "relay/writer.hpp"
 
 namespace todoke::relay {
@@ -40,6 +41,8 @@ template <class T>
 std::size_t size_of(const T& value) {
   return static_cast<std::size_t>(value);
 }
+
+}  // namespace
 
 nostr::RuleSettings rules_from(const Config& config) {
   nostr::RuleSettings rules;
@@ -64,6 +67,17 @@ nostr::MessageLimits message_limits_from(const Config& config) {
   return limits;
 }
 
+TopicSettings topic_settings_from(const Config& config) {
+  TopicSettings settings;
+  settings.reserved = config.get(keys::kReserved);
+  settings.accept_any = config.get(keys::kAcceptTopics) == "any";
+  settings.periods = retention_periods_from(config);
+  settings.enabled_max = static_cast<std::int32_t>(config.get(keys::kTopicsMax));
+  return settings;
+}
+
+namespace {
+
 AuthSettings auth_from(const Config& config) {
   AuthSettings auth;
   auth.challenge_at_connect = config.get(keys::kChallenge) == "connect";
@@ -81,15 +95,6 @@ AuthSettings auth_after(const AuthSettings& before, AuthSettings asked, SystemTi
   const bool is_new = !before.required || before.enforce_at != asked.enforce_at;
   asked.in_force_at = is_new ? std::max<SystemTime>(asked.enforce_at, now) : before.in_force_at;
   return asked;
-}
-
-TopicSettings topic_settings_from(const Config& config) {
-  TopicSettings settings;
-  settings.reserved = config.get(keys::kReserved);
-  settings.accept_any = config.get(keys::kAcceptTopics) == "any";
-  settings.periods = retention_periods_from(config);
-  settings.enabled_max = static_cast<std::int32_t>(config.get(keys::kTopicsMax));
-  return settings;
 }
 
 ReadLimits read_limits_from(const Config& config) {

@@ -76,6 +76,17 @@ TEST_F(Topic, ARunningRelayTakesATopicAsSoonAsItIsEnabledAndNoLonger) {
   EXPECT_EQ(client.receive(), R"(["CLOSED","s","restricted: topic not enabled"])");
 }
 
+TEST_F(Topic, AnIdIsThatOfTheRunningNodesNetwork) {
+  const auto elsewhere = topic({"id", "Bitcoin", "-q", "--topics.network_id", "elsewhere:"}).out;
+  EXPECT_NE(elsewhere, std::string(kBitcoin) + "\n");
+  TodokeUp node(folder.path(), {"--topics.network_id", "elsewhere:"});
+  node.wait_ready();
+  EXPECT_EQ(topic({"id", "Bitcoin", "-q"}).out, elsewhere);
+  EXPECT_EQ(topic({"enable", "Bitcoin"}).out, "enabled " + elsewhere);
+  EXPECT_EQ(topic({"id", "Bitcoin", "-q", "--topics.network_id", "kukuri:main:"}).out,
+            std::string(kBitcoin) + "\n");
+}
+
 TEST_F(Topic, APolicyIsCheckedBeforeItIsTaken) {
   TodokeUp node(folder.path());
   node.wait_ready();
