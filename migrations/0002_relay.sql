@@ -773,8 +773,8 @@ DECLARE
   topic text;
 BEGIN
   FOREACH topic IN ARRAY topics LOOP
-    longest := greatest(longest, coalesce((SELECT (s.ingest_policy ->> name)::integer FROM cn_relay.node_subscriptions s
-                                           WHERE s.topic_id = topic), fallback));
+    longest := greatest(longest, coalesce((SELECT (s.ingest_policy ->> topic_days.name)::integer
+                                           FROM cn_relay.node_subscriptions s WHERE s.topic_id = topic), fallback));
   END LOOP;
   RETURN longest;
 END $$;

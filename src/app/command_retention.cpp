@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "app/effective_config.hpp"
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/retention_periods.hpp"
@@ -17,9 +18,9 @@ namespace {
 // It reads whole tables.
 constexpr std::chrono::minutes kPlanLimit(30);
 // As a node does: it leaves the database to others in between.
-constexpr std::chrono::milliseconds kPause(20);
+constexpr std::chrono::milliseconds kStepPause(20);
 
-std::string as_json(const std::vector<relay::PlanLine>& lines, const relay::RetentionPeriods& periods,
+std::string plan_json(const std::vector<relay::PlanLine>& lines, const relay::RetentionPeriods& periods,
                     SystemTime at) {
   JsonWriter json;
   json.begin_object().member("at", format_timestamp(at, 0));
@@ -36,7 +37,7 @@ std::string as_json(const std::vector<relay::PlanLine>& lines, const relay::Rete
   return std::move(json).text() + "\n";
 }
 
-std::string as_table(const std::vector<relay::PlanLine>& lines, const relay::RetentionPeriods& periods,
+std::string plan_table(const std::vector<relay::PlanLine>& lines, const relay::RetentionPeriods& periods,
                      SystemTime at) {
   auto text =
       fmt::format("at {}: regular {} days, superseded {}, deletion requests {}, tombstones {}, dedupe {}\n",
@@ -58,10 +59,10 @@ std::string as_table(const std::vector<relay::PlanLine>& lines, const relay::Ret
 Task<void> print_plan(pg::Connection& connection, const Config& config, SystemTime at, bool json) {
   const auto periods = co_await periods_in_force(connection, config);
   const auto lines = co_await relay::plan_retention(connection, periods, at, Deadline::after(kPlanLimit));
-  print(json ? as_json(lines, periods, at) : as_table(lines, periods, at));
+  print(json ? plan_json(lines, periods, at) : plan_table(lines, periods, at));
 }
 
-std::string done(const relay::RetentionTotals& totals) {
+std::string totals_text(const relay::RetentionTotals& totals) {
   return fmt::format(
       "{} weeks with {} events, {} events moved, {} events, {} dedupe rows, {} tombstones; {} bytes",
       totals.weeks, totals.week_events, totals.moved, totals.events, totals.dedupe_rows, totals.tombstones,
@@ -72,10 +73,10 @@ Task<void> run_now(pg::Connection& connection, const Config& config, int& code) 
   relay::RetentionSteps steps;
   steps.periods = co_await periods_in_force(connection, config);
   steps.at = SystemClock().now();
-  steps.pause = [] { return sleep_for(kPause); };
+  steps.pause = [] { return sleep_for(kStepPause); };
   const bool on_terminal = isatty(STDERR_FILENO) == 1;
   steps.progress = [on_terminal, last = std::string()](const relay::RetentionTotals& totals) mutable {
-    auto text = done(totals);
+    auto text = totals_text(totals);
     if (text == last) return;
     std::fputs(fmt::format("{}{}{}", on_terminal ? "\r" : "", text, on_terminal ? "\033[K" : "\n").c_str(),
                stderr);
@@ -88,7 +89,7 @@ Task<void> run_now(pg::Connection& connection, const Config& config, int& code) 
   const auto totals = co_await relay::run_retention(connection, std::move(steps));
   if (on_terminal) std::fputs("\n", stderr);
   if (!totals) throw UserError("a node is at it already; it goes on by itself");
-  print("gone: " + done(*totals) + "\n");
+  print("gone: " + totals_text(*totals) + "\n");
   if (!totals->held) co_return;
   code = 1;
   note(fmt::format(
@@ -100,16 +101,17 @@ int run_retention_command(const Arguments& arguments) {
   const auto& words = arguments.words;
   if (words.size() != 1 || (words[0] != "plan" && words[0] != "run"))
     throw UsageError("retention: say plan or run");
-  const auto config = config_in_force(load_config(arguments), arguments.keys);
+  const auto own = load_config(arguments);
+  const auto config = node_config(own, arguments);
   if (words[0] == "plan") {
     const auto at = time_option(arguments, "at").value_or(SystemClock().now());
-    with_running_database(config, [&](pg::Connection& connection) {
+    with_running_database(own, [&](pg::Connection& connection) {
       return print_plan(connection, config, at, arguments.has("json"));
     });
     return 0;
   }
   int code = 0;
-  with_running_database(config,
+  with_running_database(own,
                         [&](pg::Connection& connection) { return run_now(connection, config, code); });
   return code;
 }

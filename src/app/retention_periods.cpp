@@ -1,26 +1,14 @@
 #include "app/retention_periods.hpp"
 
 #include "app/command.hpp"
-#include "app/data_folder.hpp"
-#include "app/instance_file.hpp"
-#include "app/service_configs.hpp"
-#include "base/live_config.hpp"
+#include "app/effective_config.hpp"
 #include "relay/retention.hpp"
 
 namespace todoke::app {
 
-Config config_in_force(const Config& own, const std::vector<std::pair<std::string, std::string>>& keys) {
-  const auto nodes = running_instances(data_folder(own));
-  if (nodes.empty()) return own;
-  auto config = config_of_next_start(nodes.front(), own);
-  for (const auto& [key, value] : keys) config.set_flag(key, value);
-  return config;
-}
-
 Task<relay::RetentionPeriods> periods_in_force(pg::Connection& connection, const Config& config) {
-  LiveConfig live(config);
-  live.set_rows(co_await read_service_configs(connection, answer_deadline()));
-  co_return relay::retention_periods_from(live.config());
+  const auto in_force = co_await with_database_layer(connection, config);
+  co_return relay::retention_periods_from(in_force);
 }
 
 Task<void> refuse_policy(pg::Connection& connection, const Config& config, std::string topic,

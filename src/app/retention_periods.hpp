@@ -11,9 +11,6 @@
 
 namespace todoke::app {
 
-// That of the node that runs here, with `keys` of this command line over it; `own` where none runs.
-Config config_in_force(const Config& own, const std::vector<std::pair<std::string, std::string>>& keys);
-
 // With the values of the database over `config`.
 Task<relay::RetentionPeriods> periods_in_force(pg::Connection& connection, const Config& config);
 

@@ -144,23 +144,23 @@ SELECT (pg_relation_size('cn_relay.event_dedupe') / current_setting('block_size'
 
 -- In the order of blocks, because no index knows last_seen_at: keeping one would cost every event more than this. $1 and $2: the
 -- blocks, $3 the time, $4 retention.dedupe_days, $5 retention.regular_days. Never shorter than the longest period of
--- regular events, whatever the row says, and never while the event is stored.
+-- regular events, whatever the row says, and never while the event is stored: a probe of an index for each row that is old enough.
 -- name: purge_dedupe
 WITH old AS MATERIALIZED (
-  SELECT d.ctid FROM cn_relay.event_dedupe d, (SELECT cn_relay.longest_days($5)) AS l (longest)
+  SELECT d.ctid FROM cn_relay.event_dedupe d
   WHERE d.ctid >= format('(%s,0)', $1::bigint)::tid AND d.ctid < format('(%s,0)', $2::bigint)::tid
-    AND d.last_seen_at + make_interval(hours => 24 * greatest(coalesce(d.keep_days, $4), l.longest)) <= $3::timestamptz
-    AND NOT EXISTS (SELECT FROM cn_relay.events e WHERE e.event_id = d.event_id)
+    AND d.last_seen_at + make_interval(hours => 24 * greatest(coalesce(d.keep_days, $4), (SELECT cn_relay.longest_days($5)))) <= $3::timestamptz
+    AND (SELECT true FROM cn_relay.events e WHERE e.event_id = d.event_id LIMIT 1) IS NULL
   FOR UPDATE OF d SKIP LOCKED)
-DELETE FROM cn_relay.event_dedupe d USING old WHERE d.ctid = old.ctid;
+DELETE FROM cn_relay.event_dedupe d WHERE d.ctid = ANY (ARRAY(SELECT old.ctid FROM old));
 
 -- name: purge_tombstones
 WITH old AS MATERIALIZED (
-  SELECT t.ctid FROM cn_relay.deletion_tombstones t, (SELECT cn_relay.longest_days($5)) AS l (longest)
+  SELECT t.ctid FROM cn_relay.deletion_tombstones t
   WHERE t.ctid >= format('(%s,0)', $1::bigint)::tid AND t.ctid < format('(%s,0)', $2::bigint)::tid
-    AND t.requested_at + make_interval(hours => 24 * greatest(coalesce(t.keep_days, $4), l.longest)) <= $3::timestamptz
+    AND t.requested_at + make_interval(hours => 24 * greatest(coalesce(t.keep_days, $4), (SELECT cn_relay.longest_days($5)))) <= $3::timestamptz
   FOR UPDATE OF t SKIP LOCKED)
-DELETE FROM cn_relay.deletion_tombstones t USING old WHERE t.ctid = old.ctid;
+DELETE FROM cn_relay.deletion_tombstones t WHERE t.ctid = ANY (ARRAY(SELECT old.ctid FROM old));
 
 -- name: recount_usage
 SELECT cn_relay.recount_usage();

@@ -15,7 +15,6 @@ namespace todoke::relay {
 namespace {
 
 constexpr std::chrono::seconds kStepMax(30);
-constexpr std::chrono::minutes kPlanMax(10);
 // A walk reads this many rows for what it purges of them, so that what has to stay is passed over quickly.
 constexpr std::int64_t kWalkRows = 200;
 // A megabyte of a table: some ten milliseconds from a disk.

@@ -49,7 +49,7 @@ TEST_F(Topic, QuietPrintsTheIdAlone) {
 TEST_F(Topic, WrongUseIsExplained) {
   EXPECT_EQ(topic({}).code, 2);
   EXPECT_EQ(topic({"enable"}).code, 2);
-  EXPECT_THAT(topic({"frobnicate", "x"}).err, HasSubstr("say list, enable, disable, id or show"));
+  EXPECT_THAT(topic({"frobnicate", "x"}).err, HasSubstr("say list, enable, policy, disable, id or show"));
 }
 
 TEST_F(Topic, ARunningRelayTakesATopicAsSoonAsItIsEnabledAndNoLonger) {
