@@ -135,7 +135,8 @@ void measure_orders(const std::string& address, const std::string& prefix, Stead
         key);
     const auto began = Steady::now();
     const auto post = fmt::format(
-        "POST /do/order HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: {}\r\n"
+        "POST /do/order HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: "
+        "{}\r\n"
         "Content-Length: {}\r\n\r\n{}",
         key, body.size(), body);
     if (connection.ask(post) != 201) throw std::runtime_error("an order was refused: " + connection.answer());

@@ -80,7 +80,8 @@ std::string post_of(const std::string& prefix, std::size_t number) {
       R"({{"instrument":"BTC-USD","side":"BUY","qty":0.25,"price":101.5,"time_in_force":"GTC","idempotency_key":"{}"}})",
       key);
   return fmt::format(
-      "POST /do/order HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: {}\r\n"
+      "POST /do/order HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: "
+      "{}\r\n"
       "Content-Length: {}\r\n\r\n{}",
       key, body.size(), body);
 }

@@ -55,6 +55,9 @@ COMMENT ON FUNCTION cn_names.channel_purged() IS
 CREATE FUNCTION cn_names.channel_ephemeral() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_ephemeral';
 COMMENT ON FUNCTION cn_names.channel_ephemeral() IS
   'There are ephemeral events for the other relays';
+CREATE FUNCTION cn_names.channel_gossip() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_gossip';
+COMMENT ON FUNCTION cn_names.channel_gossip() IS
+  'The list of gossip peers has changed';
 CREATE FUNCTION cn_names.channel_orders_pending() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'orders_pending';
 COMMENT ON FUNCTION cn_names.channel_orders_pending() IS
   'There are orders to send';

@@ -36,6 +36,15 @@ COMMENT ON COLUMN cn_relay.node_subscriptions.name IS
 COMMENT ON COLUMN cn_relay.node_subscriptions.pinned IS
   'The operator decided: enabled does not follow ref_count.';
 
+CREATE TABLE cn_relay.gossip_peers (
+  node_id text COLLATE "C" PRIMARY KEY CHECK (node_id ~ '^[0-9a-f]{64}$'),
+  address text NOT NULL CHECK (octet_length(address) BETWEEN 3 AND 300),
+  added_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE cn_relay.gossip_peers IS
+  'The nodes that every relay of this database dials for gossip, beside those of the key gossip.peers; relays hear of every change at once.';
+COMMENT ON COLUMN cn_relay.gossip_peers.address IS 'host:port';
+
 -- ---------------------------------------------------------------------------------------------- tables: the log
 
 -- Every seq is below 2^53, so that a JSON number holds it.
@@ -415,6 +424,12 @@ END $$;
 CREATE FUNCTION cn_relay.notify_topics() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_notify(cn_names.channel_topics(), '');
+  RETURN NULL;
+END $$;
+
+CREATE FUNCTION cn_relay.notify_gossip() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify(cn_names.channel_gossip(), '');
   RETURN NULL;
 END $$;
 
@@ -1121,6 +1136,8 @@ CREATE TRIGGER checks BEFORE INSERT OR UPDATE ON cn_relay.node_subscriptions
   FOR EACH ROW EXECUTE FUNCTION cn_relay.node_subscription_changes();
 CREATE TRIGGER notifies AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON cn_relay.node_subscriptions
   FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.notify_topics();
+CREATE TRIGGER notifies AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON cn_relay.gossip_peers
+  FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.notify_gossip();
 
 CREATE TRIGGER commit_order BEFORE INSERT ON cn_relay.events_outbox
   FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.lock_log_trigger();

@@ -27,6 +27,8 @@
 #include "embedded/cluster.hpp"
 #include "embedded/config.hpp"
 #include "embedded/tcp.hpp"
+#include "gossip/config.hpp"
+#include "gossip/endpoint.hpp"
 #include "index/index_consumer.hpp"
 #include "net/client.hpp"
 #include "net/config.hpp"
@@ -384,6 +386,16 @@ void check_running(Report& report, const Instance& instance, const Config& confi
   check_configuration(report, config, roles_of(instance), true);
 }
 
+void check_gossip(Report& report, const Config& config) {
+  if (!gossip::left_out().empty()) {
+    report.note("gossip", fmt::format("left out of this build: {}", gossip::left_out()));
+  } else if (!gossip::is_on(config)) {
+    report.note("gossip", "off (gossip.enabled)");
+  } else {
+    report.ok("gossip", "on; `todoke p2p info` prints what other nodes dial");
+  }
+}
+
 int run_doctor(const Arguments& arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);               // a line shows when it is known, also in a pipe
   log::configure(log::Level::error, log::Format::human);  // the report says it all
@@ -426,7 +438,7 @@ int run_doctor(const Arguments& arguments) {
     report.fail("database", error.what());
   }
   check_instances(report, instances, folder);
-  report.note("gossip", "not part of this build");
+  check_gossip(report, used);
   return report.failed() ? 1 : 0;
 }
 

@@ -11,14 +11,15 @@ int run_everything(const Arguments& arguments) {
   const auto read = [&arguments] { return config_of_up(load_config(arguments)); };
   const auto config = read();
   if (const auto checked = check_broker_of_up(config); !checked) throw UserError(checked.error().message);
-  return run_node(config, {.roles = all_roles(), .banner = true, .read_config = read});
+  return run_node(config, {.roles = all_roles(), .banner = true, .loopback = true, .read_config = read});
 }
 
 int run_roles(const Arguments& arguments) {
   const auto asked = arguments.option("roles");
   auto names = asked ? parse_roles(*asked) : all_roles();
   const auto read = [&arguments] { return load_config(arguments); };
-  return run_node(read(), {.roles = std::move(names), .banner = false, .read_config = read});
+  return run_node(read(),
+                  {.roles = std::move(names), .banner = false, .loopback = false, .read_config = read});
 }
 
 }  // namespace

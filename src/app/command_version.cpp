@@ -5,15 +5,17 @@
 
 #include "app/commands.hpp"
 #include "app/version.hpp"
+#include "gossip/endpoint.hpp"
 
 namespace todoke::app {
 namespace {
 
 int run_version(const Arguments& /*arguments*/) {
   const auto text =
-      fmt::format("todoke {}\nlibpq {}.{}, {}, Boost {}.{}, {}\n", kVersion, PQlibVersion() / 10000,
-                  PQlibVersion() % 10000, OpenSSL_version(OPENSSL_VERSION), BOOST_VERSION / 100000,
-                  BOOST_VERSION / 100 % 1000, "GCC " __VERSION__);
+      fmt::format("todoke {}\nlibpq {}.{}, {}, Boost {}.{}, {}\ngossip {}\n", kVersion,
+                  PQlibVersion() / 10000, PQlibVersion() % 10000, OpenSSL_version(OPENSSL_VERSION),
+                  BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000, "GCC " __VERSION__,
+                  gossip::left_out().empty() ? "built in" : fmt::format("left out: {}", gossip::left_out()));
   print(text);
   return 0;
 }

@@ -69,8 +69,8 @@ const std::map<std::string_view, Command>& commands() {
     std::map<std::string_view, Command> by_name;
     for (auto* make :
          {audit_command, config_command, consumers_command, doctor_command, export_command, import_command,
-          migrate_command, orders_command, psql_command, publish_command, query_command, retention_command,
-          run_command, stats_command, topic_command, up_command, version_command}) {
+          migrate_command, orders_command, p2p_command, psql_command, publish_command, query_command,
+          retention_command, run_command, stats_command, topic_command, up_command, version_command}) {
       auto command = make();
       by_name.emplace(command.name, std::move(command));
     }

@@ -19,6 +19,7 @@ Command export_command();
 Command import_command();
 Command migrate_command();
 Command orders_command();
+Command p2p_command();
 Command psql_command();
 Command publish_command();
 Command query_command();

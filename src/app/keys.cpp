@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "embedded/config.hpp"
+#include "gossip/config.hpp"
 #include "net/config.hpp"
 #include "orders/brokers/fix/config.hpp"
 #include "orders/brokers/http/config.hpp"
@@ -52,6 +53,7 @@ const Schema& schema() {
     s.add(net::config_keys(), net::check_config);
     s.add(outbox::config_keys(), outbox::check_config);
     s.add(relay::config_keys(), relay::check_config);
+    s.add(gossip::config_keys(), gossip::check_config);
     s.add(orders::api_config_keys());
     s.add(orders::worker_config_keys(), orders::check_worker_config);
     s.add(orders::paper_config_keys());

@@ -177,6 +177,7 @@ class Node {
                     runtime_.main(),
                     runtime_.relay(),
                     runtime_.consumers(),
+                    runtime_.gossip(),
                     runtime_.reads(),
                     pools_,
                     *listener_,
@@ -194,7 +195,9 @@ class Node {
                     [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service), true); },
                     [this](std::chrono::milliseconds time) { stop_extra_ = std::max(stop_extra_, time); },
                     [this](LiveConfig::Reader reader) { live_.on_change(std::move(reader)); },
-                    [this](std::function<void()> reader) { file_readers_.push_back(std::move(reader)); }};
+                    [this](std::function<void()> reader) { file_readers_.push_back(std::move(reader)); },
+                    folder_,
+                    options_.loopback};
     for (const auto& name : options_.roles) find_role(name)->build(parts);
   }
 

@@ -12,7 +12,8 @@ namespace todoke::app {
 
 struct NodeOptions {
   std::vector<std::string> roles;
-  bool banner = false;  // print what runs and what to open on stdout
+  bool banner = false;    // print what runs and what to open on stdout
+  bool loopback = false;  // what is not told where to listen for others stays on this machine
   // Reads the configuration anew, at SIGHUP.
   std::function<Config()> read_config = {};
 };

@@ -8,12 +8,16 @@
 
 #include "app/version.hpp"
 #include "base/on_loop.hpp"
+#include "gossip/bridge.hpp"
+#include "gossip/config.hpp"
 #include "index/index_consumer.hpp"
 #include "index/sweeper.hpp"
+#include "net/config.hpp"
 #include "orders/intake/api.hpp"
 #include "orders/worker/config.hpp"
 #include "orders/worker/dispatcher.hpp"
 #include "outbox/runner.hpp"
+#include "relay/config.hpp"
 #include "relay/relay.hpp"
 
 namespace todoke::app {
@@ -21,6 +25,8 @@ namespace {
 
 // A search result may be a few seconds late; an OK may not.
 constexpr std::chrono::seconds kIndexDeferMax(10);
+// Connections to other nodes are closed, and the library's threads joined.
+constexpr std::chrono::milliseconds kGossipStop(2'500);
 
 // The search index: a consumer of the log.
 void build_index_role(NodeParts& parts) {
@@ -56,8 +62,63 @@ void build_orders_role(NodeParts& parts) {
   parts.on_sighup(api.read_tokens);
 }
 
+// The bridge to the gossip network: part of a relay, on a loop of its own.
+struct Gossip {
+  std::shared_ptr<gossip::PeerBook> peers;
+  std::shared_ptr<gossip::Bridge> bridge;
+};
+
+// Nothing where it is off or left out; health says so.
+Gossip make_gossip(NodeParts& parts) {
+  if (!gossip::is_on(parts.config)) {
+    const auto out = gossip::left_out();
+    parts.health.report(
+        "gossip", false,
+        {HealthState::up, out.empty() ? "off" : fmt::format("left out of this build: {}", out)});
+    const gossip::GossipMetrics all_zero(parts.metrics);  // a node has the same metrics either way
+    return {};
+  }
+  Gossip made;
+  made.peers = std::make_shared<gossip::PeerBook>(parts.gossip_executor, parts.config, parts.pools.control,
+                                                  parts.listener, parts.metrics);
+  made.bridge = std::make_shared<gossip::Bridge>(gossip::BridgeParts{
+      .config = parts.config,
+      .clock = parts.clock,
+      .executor = parts.gossip_executor,
+      .peers = *made.peers,
+      .pressure = parts.pressure,
+      .health = parts.health,
+      .metrics = parts.metrics,
+      .folder = parts.folder,
+      .message_bytes_max = static_cast<std::size_t>(parts.config.get(relay::keys::kEventBytesMax)),
+      .loopback = parts.loopback,
+      .rates = parts.config.get(net::keys::kRates) == "on",
+  });
+  return made;
+}
+
+Task<net::Response> answer_json(std::string json) {
+  co_return net::json_response(200, std::move(json) + "\n");
+}
+
+void add_gossip(NodeParts& parts, const Gossip& gossip, const std::shared_ptr<outbox::GossipIn>& relay) {
+  gossip.bridge->attach(relay);
+  // It starts after the relay, which takes what it brings, and stops before it.
+  parts.add_service(std::make_shared<OnLoop>(parts.gossip_executor, gossip.peers));
+  parts.add_service(std::make_shared<OnLoop>(parts.gossip_executor, gossip.bridge));
+  parts.needs_to_stop(kGossipStop);
+  parts.internal_router.add(
+      "GET", "/gossip", [bridge = gossip.bridge](net::Request&) { return answer_json(bridge->info_json()); });
+  parts.on_change([gossip](const Config& config) {
+    gossip.peers->change(config);
+    gossip.bridge->change(config);
+  });
+}
+
 // The Nostr relay: takes events, stores them, serves them.
 void build_relay_role(NodeParts& parts) {
+  const auto gossip = make_gossip(parts);
+  const auto& bridge = gossip.bridge;
   relay::RelayParts relay{parts.config,
                           parts.clock,
                           parts.relay_executor,
@@ -75,9 +136,12 @@ void build_relay_role(NodeParts& parts) {
                           parts.metrics,
                           parts.public_router,
                           kVersion,
-                          parts.on_change};
-  for (auto& service : relay::build_relay(std::move(relay)))
+                          parts.on_change,
+                          bridge};
+  auto built = relay::build_relay(std::move(relay));
+  for (auto& service : built.services)
     parts.add_service(std::make_shared<OnLoop>(parts.relay_executor, std::move(service)));
+  if (bridge) add_gossip(parts, gossip, built.gossip);
 }
 
 // index-v1 without its version.

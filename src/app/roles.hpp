@@ -3,6 +3,7 @@
 // in roles.cpp.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,6 +32,7 @@ struct NodeParts {
   Executor executor;        // the main loop
   Executor relay_executor;  // app/runtime.hpp says who lives where
   Executor consumer_executor;
+  Executor gossip_executor;
   Executor read_executor;
   Pools& pools;
   pg::Listener& listener;
@@ -53,6 +55,8 @@ struct NodeParts {
   std::function<void(std::function<void(const Config&)>)> on_change;
   // Called at SIGHUP, for files that the configuration names; on the executor.
   std::function<void(std::function<void()>)> on_sighup;
+  std::filesystem::path folder;  // data_dir
+  bool loopback = false;         // what is not told where to listen stays on this machine
 };
 
 struct Role {

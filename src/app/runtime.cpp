@@ -15,6 +15,7 @@ Runtime::Runtime(std::size_t connection_loops) {
   if (connection_loops == 0) return;
   relay_ = std::make_unique<asio::io_context>(1);
   consumers_ = std::make_unique<asio::io_context>(1);
+  gossip_ = std::make_unique<asio::io_context>(1);
   reads_ = std::make_unique<asio::io_context>(1);
   for (std::size_t i = 0; i < connection_loops; ++i)
     connections_.push_back(std::make_unique<asio::io_context>(1));
@@ -41,7 +42,7 @@ void Runtime::run_beside(asio::io_context& loop, const char* name, Priority prio
 }
 
 void Runtime::end_threads() {
-  for (auto* loop : {relay_.get(), consumers_.get(), reads_.get()}) {
+  for (auto* loop : {relay_.get(), consumers_.get(), gossip_.get(), reads_.get()}) {
     if (loop != nullptr) loop->stop();
   }
   for (auto& loop : connections_) loop->stop();
@@ -52,6 +53,7 @@ void Runtime::end_threads() {
 void Runtime::run(Task<void> work) {
   if (relay_) run_beside(*relay_, "relay", Priority::ordinary);
   if (consumers_) run_beside(*consumers_, "consumers", Priority::background);
+  if (gossip_) run_beside(*gossip_, "gossip", Priority::ordinary);
   if (reads_) run_beside(*reads_, "reads", Priority::last);
   for (auto& loop : connections_) run_beside(*loop, "connections", Priority::ordinary);
   std::exception_ptr failure;

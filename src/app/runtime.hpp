@@ -5,6 +5,7 @@
 //   relay        the writer, live delivery, topics
 //   consumers    the node's own consumers of the log, such as the search index; gives way to the others when
 //                there is no processor for all
+//   gossip       what other nodes send is checked here, signatures too, and what goes to them is paced
 //   reads        what comes from the database for a REQ or COUNT is made into events and matched here, last
 //                of all
 //   connections  the public ones, each on one of these loops for its life
@@ -34,6 +35,7 @@ class Runtime {
   // These only where there are loops for connections.
   [[nodiscard]] Executor relay() { return relay_->get_executor(); }
   [[nodiscard]] Executor consumers() { return consumers_->get_executor(); }
+  [[nodiscard]] Executor gossip() { return gossip_->get_executor(); }
   [[nodiscard]] Executor reads() { return reads_->get_executor(); }
   [[nodiscard]] std::vector<Executor> connections();
 
@@ -48,6 +50,7 @@ class Runtime {
   asio::io_context main_{1};
   std::unique_ptr<asio::io_context> relay_;
   std::unique_ptr<asio::io_context> consumers_;
+  std::unique_ptr<asio::io_context> gossip_;
   std::unique_ptr<asio::io_context> reads_;
   std::vector<std::unique_ptr<asio::io_context>> connections_;
   std::vector<std::thread> threads_;

@@ -51,6 +51,7 @@ struct Incoming {
   bool linked = true;  // false: its topic is for the log only, no query for a topic finds it
   std::vector<nostr::Pubkey> recipients;  // of a gift wrap: they may delete it
   std::size_t rows = 0;                   // rows_of(*event) (cost.hpp)
+  std::string came_by;                    // the topic whose gossip brought it
   SteadyTime queued_at{};
   // Called once, on the writer's executor, after the commit.
   std::function<void(Outcome)> on_outcome;

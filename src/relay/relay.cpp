@@ -18,6 +18,7 @@
 #include "relay/config.hpp"
 #include "relay/ephemeral.hpp"
 #include "relay/eraser.hpp"
+#include "relay/gossip_door.hpp"
 #include "relay/hub.hpp"
 #include "relay/info.hpp"
 #include "relay/retention.hpp"
@@ -185,6 +186,7 @@ class Relay {
         settings_(std::make_shared<const SessionSettings>(session_settings_from(parts.config))),
         config_(std::make_shared<const Config>(parts.config)),
         search_(parts.search),
+        bridge_(parts.gossip),
         metrics_(parts.metrics),
         duplicates_(parts.metrics),
         topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
@@ -192,8 +194,8 @@ class Relay {
         hub_(parts.executor, parts.read_executor,
              hub_options_from(parts.config, policy_, parts.database, parts.read_pool.connections_max()),
              reader_, parts.listener, topics_, parts.log, parts.clock, metrics_),
-        writer_(parts.executor, WriterOptions{.connect = parts.database}, parts.clock, metrics_, duplicates_,
-                topics_, hub_, parts.log, parts.storage),
+        writer_(parts.executor, WriterOptions{.connect = parts.database, .gossip = parts.gossip.get()},
+                parts.clock, metrics_, duplicates_, topics_, hub_, parts.log, parts.storage),
         ephemeral_(parts.executor, parts.pool, parts.listener, parts.clock, metrics_,
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
         eraser_(parts.executor, parts.pool, parts.database, hub_, parts.clock, metrics_),
@@ -228,8 +230,12 @@ class Relay {
                   req_rate_,
                   close_rate_,
                   refusals_,
+                  parts.gossip.get(),
                   [this](const std::shared_ptr<Session>& session) { remember(session); }} {
-    topics_.on_change([this] { hub_.topics_changed(); });
+    topics_.on_change([this] {
+      hub_.topics_changed();
+      if (bridge_) bridge_->topics_changed();
+    });
   }
 
   // What holds from now on. One caller at a time.
@@ -275,6 +281,7 @@ class Relay {
   EphemeralExchange& ephemeral() { return ephemeral_; }
   Eraser& eraser() { return eraser_; }
   Retention& retention() { return retention_; }
+  GossipDoor& gossip() { return gossip_; }
   [[nodiscard]] nostr::TopicPolicy policy() const { return policy_; }
   [[nodiscard]] std::string information() const {
     return information_document(*config_.load(), version_, clock_.now());
@@ -309,6 +316,7 @@ class Relay {
   SharedValue<SessionSettings> settings_;
   SharedValue<Config> config_;  // for NIP-11
   std::shared_ptr<outbox::SearchPort> search_;
+  std::shared_ptr<outbox::GossipOut> bridge_;
   RelayMetrics metrics_;
   DedupeCounts duplicates_;
   TopicBook topics_;
@@ -325,6 +333,7 @@ class Relay {
   net::RateLimiter connection_rate_;
   net::RefusalLog refusals_;
   SessionServices services_;
+  GossipDoor gossip_{services_};
   std::mutex mutex_;
   std::vector<std::weak_ptr<Session>> sessions_;
 };
@@ -403,18 +412,20 @@ std::shared_ptr<Service> part_of(const std::shared_ptr<Relay>& relay, Part& part
 
 }  // namespace
 
-std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts) {
+BuiltRelay build_relay(RelayParts parts) {
   const auto relay = std::make_shared<Relay>(parts);
   add_routes(parts.router, relay, parts.config, parts.version);
   parts.on_change([relay](const Config& config) { relay->change(config); });
-  return {std::make_shared<RelayService>(parts.executor, parts.pool, relay, parts.metrics),
-          part_of(relay, relay->topics()),
-          part_of(relay, relay->hub()),
-          part_of(relay, relay->ephemeral()),
-          part_of(relay, relay->writer()),
-          part_of(relay, relay->eraser()),
-          part_of(relay, relay->retention()),
-          part_of(relay, relay->capacity())};
+  std::vector<std::shared_ptr<Service>> services{
+      std::make_shared<RelayService>(parts.executor, parts.pool, relay, parts.metrics),
+      part_of(relay, relay->topics()),
+      part_of(relay, relay->hub()),
+      part_of(relay, relay->ephemeral()),
+      part_of(relay, relay->writer()),
+      part_of(relay, relay->eraser()),
+      part_of(relay, relay->retention()),
+      part_of(relay, relay->capacity())};
+  return {std::move(services), {relay, &relay->gossip()}};
 }
 
 }  // namespace todoke::relay

@@ -7,6 +7,7 @@
 #include "base/config.hpp"
 #include "base/service.hpp"
 #include "net/router.hpp"
+#include "outbox/gossip_port.hpp"
 #include "outbox/log_signal.hpp"
 #include "outbox/pressure.hpp"
 #include "outbox/search_port.hpp"
@@ -36,10 +37,16 @@ struct RelayParts {
   std::string_view version;
   // Takes a function that is called with the configuration after every change of it; on the executor.
   std::function<void(std::function<void(const Config&)>)> on_change = [](const auto&) {};
+  std::shared_ptr<outbox::GossipOut> gossip = nullptr;  // null: there is no bridge
 };
 
-// Adds the routes `/` and `/relay` (WebSocket and NIP-11) and gives the services in the order in which they
-// are to be started. They own the relay.
-std::vector<std::shared_ptr<Service>> build_relay(RelayParts parts);
+// The relay's services, in the order in which they are to be started; they own the relay.
+struct BuiltRelay {
+  std::vector<std::shared_ptr<Service>> services;
+  std::shared_ptr<outbox::GossipIn> gossip;  // lives as long as they do
+};
+
+// Adds the routes `/` and `/relay` (WebSocket and NIP-11).
+BuiltRelay build_relay(RelayParts parts);
 
 }  // namespace todoke::relay

@@ -14,6 +14,7 @@
 #include "net/refusal_log.hpp"
 #include "nostr/rules.hpp"
 #include "nostr/wire.hpp"
+#include "outbox/gossip_port.hpp"
 #include "outbox/pressure.hpp"
 #include "pg/storage.hpp"
 #include "relay/dedupe_counts.hpp"
@@ -65,6 +66,7 @@ struct SessionServices {
   net::RateLimiter& req_rate;
   net::RateLimiter& close_rate;
   net::RefusalLog& refusals;
+  outbox::GossipOut* gossip;                                     // null: there is no bridge
   std::function<void(const std::shared_ptr<Session>&)> on_open;  // on the session's executor
 };
 

@@ -16,6 +16,7 @@
 #include "relay/admission.hpp"
 #include "relay/cost.hpp"
 #include "relay/ephemeral.hpp"
+#include "relay/gossip_door.hpp"
 #include "relay/writer.hpp"
 
 namespace todoke::relay {
@@ -235,7 +236,11 @@ void Session::handle(nostr::EventMessage message, std::size_t bytes) {
   }
   if (const auto why = held_back(admitted->incoming, *topics, services_.pressure)) return refuse(id, *why);
   if (admitted->ephemeral) {
-    if (!services_.ephemeral.send(live_of(admitted->incoming))) services_.metrics.dedupe_hits.add();
+    if (services_.ephemeral.send(live_of(admitted->incoming))) {
+      tell_gossip(services_.gossip, admitted->incoming);
+    } else {
+      services_.metrics.dedupe_hits.add();
+    }
     return answer(id, true, "");
   }
   store(std::move(admitted->incoming));

@@ -114,9 +114,10 @@ class Columns {
   }
 
   [[nodiscard]] pg::Params params() const {
-    return {ids_,      pubkeys_,   kinds_,      times_,     tags_,    contents_,      sigs_,     expiries_,
-            raws_,     lifetimes_, sources_,    classes_,   keys_,    jsons_,         topics_,   non_public_,
-            tag_ords_, tag_names_, tag_values_, tag_times_, tag_ids_, tag_lifetimes_, recipients_, linked_, keep_days_};
+    return {ids_,           pubkeys_,    kinds_,     times_,     tags_,       contents_,  sigs_,
+            expiries_,      raws_,       lifetimes_, sources_,   classes_,    keys_,      jsons_,
+            topics_,        non_public_, tag_ords_,  tag_names_, tag_values_, tag_times_, tag_ids_,
+            tag_lifetimes_, recipients_, linked_,    keep_days_};
   }
 
  private:

@@ -6,6 +6,7 @@
 #include "base/attempt.hpp"
 #include "base/log.hpp"
 #include "pg/error.hpp"
+#include "relay/gossip_door.hpp"
 #include "relay/store_sql.hpp"
 #include "relay/topics_sql.hpp"
 
@@ -200,6 +201,7 @@ void Writer::tell(Committer::Items batch, const StoredBatch& stored) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     auto& incoming = batch[i];
     if (stored.outcomes[i] == Outcome::stored) {
+      tell_gossip(options_.gossip, incoming);
       live.push_back(
           std::make_shared<LiveEvent>(LiveEvent{incoming.event, stored.seqs[i], incoming.expires_at,
                                                 incoming.non_public, std::move(incoming.topics)}));

@@ -24,6 +24,7 @@
 #include "base/clock.hpp"
 #include "base/group_committer.hpp"
 #include "base/service.hpp"
+#include "outbox/gossip_port.hpp"
 #include "outbox/log_signal.hpp"
 #include "pg/connection.hpp"
 #include "pg/storage.hpp"
@@ -47,6 +48,7 @@ struct WriterOptions {
   // What those clients may have sent already, and a burst of new ones; then events are refused.
   std::size_t queue_events_max = 16'384;
   std::chrono::milliseconds patience{5'000};
+  outbox::GossipOut* gossip = nullptr;  // told of what was stored; null: nobody
 };
 
 class Writer final : public Service, private GroupCommitter<Incoming>::Work {

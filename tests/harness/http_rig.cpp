@@ -213,8 +213,8 @@ std::string get(std::string_view target, std::string_view more) {
 }
 
 std::string post(std::string_view target, std::string_view body, std::string_view more) {
-  return fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{}\r\n{}", target, body.size(),
-                     more, body);
+  return fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{}\r\n{}", target,
+                     body.size(), more, body);
 }
 
 }  // namespace todoke::net::test

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "app/data_folder.hpp"
 #include "app/keys.hpp"
 #include "app/node_options.hpp"
 #include "app/roles.hpp"
@@ -27,6 +28,8 @@ Config config_of(const Flags& flags) {
   Config config(app::schema());
   config.set_flag("server.listen", "127.0.0.1:0");
   config.set_flag("limits.rates", "off");
+  // Tests of gossip switch it on.
+  config.set_flag("gossip.enabled", "off");
   // A client of the test's own thread does not answer a close frame while the test does something else.
   config.set_flag("server.drain_timeout", "100ms");
   for (const auto& [key, value] : flags) config.set_flag(key, value);
@@ -68,7 +71,7 @@ struct NodeRig::Parts {
   ~Parts() {
     main.run(supervisor.stop());
     // As in a node, no loop runs when the services go.
-    for (auto* loop : {&connections, &relay, &reads, &consumers}) loop->end();
+    for (auto* loop : {&connections, &relay, &gossip, &reads, &consumers}) loop->end();
     pools.close();
   }
 
@@ -79,6 +82,7 @@ struct NodeRig::Parts {
         main.executor(),
         relay.executor(),
         consumers.executor(),
+        gossip.executor(),
         reads.executor(),
         pools,
         *listener,
@@ -96,7 +100,9 @@ struct NodeRig::Parts {
         [this](std::shared_ptr<Service> service) { supervisor.add(std::move(service), true); },
         [](std::chrono::milliseconds) {},
         [this](LiveConfig::Reader reader) { live.on_change(std::move(reader)); },
-        [this](std::function<void()> reader) { file_readers.push_back(std::move(reader)); }};
+        [this](std::function<void()> reader) { file_readers.push_back(std::move(reader)); },
+        app::data_folder(config),
+        true};
     for (const auto& name : roles) {
       const auto* role = app::find_role(name);
       if (role == nullptr) throw std::invalid_argument("no role " + name);
@@ -117,6 +123,7 @@ struct NodeRig::Parts {
   Loop relay;
   Loop reads;
   Loop consumers;
+  Loop gossip;
   Loop connections;  // their sessions hold the relay
   app::Pools pools;
   std::shared_ptr<pg::Listener> listener;
@@ -199,6 +206,26 @@ double NodeRig::metric(const std::string& series) const {
 
 bool NodeRig::await_metric(const std::string& series, double value) const {
   return await([&] { return metric(series) == value; });
+}
+
+namespace {
+
+Task<void> answer_into(const net::Route& route, net::Request& request, std::string& body) {
+  const auto response = co_await route.handler(request);
+  body = response.body;
+}
+
+}  // namespace
+
+std::string NodeRig::ask_internal(const std::string& path) const {
+  net::Request request;
+  request.method = "GET";
+  request.target = path;
+  const auto match = parts_->internal_router->match(request);
+  if (match.route == nullptr) return match.answer.body;
+  std::string body;
+  parts_->main.run(answer_into(*match.route, request, body));
+  return body;
 }
 
 std::vector<std::string> NodeRig::spans() {

@@ -83,6 +83,8 @@ class NodeRig {
   // The value of a series such as todoke_ws_subscriptions; 0 when there is none.
   [[nodiscard]] double metric(const std::string& series) const;
   [[nodiscard]] bool await_metric(const std::string& series, double value) const;
+  // The body that a GET gets on the internal listener.
+  [[nodiscard]] std::string ask_internal(const std::string& path) const;
   // The spans that have ended since the last call, as OTLP's JSON.
   [[nodiscard]] std::vector<std::string> spans();
 

@@ -1,0 +1,99 @@
+// The configuration keys of the gossip bridge.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+
+namespace todoke::gossip::keys {
+
+inline constexpr Key<std::string> kEnabled{{
+    .name = "gossip.enabled",
+    .type = KeyType::choice,
+    .fallback = "auto",
+    .meaning =
+        "Whether a relay takes and passes on events by iroh-gossip. auto: where this build has it. on: a "
+        "build without it refuses to start.",
+    .choices = "auto|on|off",
+}};
+inline constexpr Key<std::string> kListen{{
+    .name = "gossip.listen",
+    .type = KeyType::address,
+    .fallback = "0.0.0.0:7449",
+    .meaning =
+        "UDP address of the gossip endpoint. `todoke up` takes 127.0.0.1:7449 unless it is set. When the "
+        "port of the default is in use, a free one is taken.",
+}};
+inline constexpr Key<std::vector<std::string>> kPeers{{
+    .name = "gossip.peers",
+    .type = KeyType::list,
+    .fallback = "",
+    .meaning =
+        "Nodes to dial, each as node_id@host:port; `todoke p2p info` prints that of a node. More can be "
+        "added with `todoke p2p add`.",
+    .max = 200,
+    .live = true,
+}};
+inline constexpr Key<std::vector<std::string>> kBlocked{{
+    .name = "gossip.blocked",
+    .type = KeyType::list,
+    .fallback = "",
+    .meaning = "Node ids (64 hex digits) that may not connect.",
+    .max = 10'000,
+    .live = true,
+}};
+inline constexpr Key<std::int64_t> kConnectionsMax{{
+    .name = "gossip.connections_max",
+    .type = KeyType::integer,
+    .fallback = "256",
+    .meaning = "Connections of the gossip endpoint; more are refused.",
+    .min = 1,
+    .max = 100'000,
+}};
+inline constexpr Key<std::int64_t> kEventsPerSecond{{
+    .name = "gossip.events_per_second",
+    .type = KeyType::integer,
+    .fallback = "5000",
+    .meaning =
+        "Messages that are looked at in a second: from each neighbour, and twice as many from all. What "
+        "comes beyond is dropped and counted.",
+    .min = 1,
+    .max = 1'000'000,
+    .live = true,
+}};
+inline constexpr Key<std::int64_t> kRefusedPerMinute{{
+    .name = "gossip.refused_per_minute",
+    .type = KeyType::integer,
+    .fallback = "600",
+    .meaning =
+        "Messages of a neighbour that break a rule; beyond it everything that it passes on is dropped for "
+        "a minute.",
+    .min = 1,
+    .max = 100'000'000,
+    .live = true,
+}};
+inline constexpr Key<std::int64_t> kSentPerSecond{{
+    .name = "gossip.sent_per_second",
+    .type = KeyType::integer,
+    .fallback = "2000",
+    .meaning =
+        "Pace of the messages that go out: the library loses what comes faster than the other side reads.",
+    .min = 1,
+    .max = 100'000,
+    .live = true,
+}};
+
+}  // namespace todoke::gossip::keys
+
+namespace todoke::gossip {
+
+std::span<const KeySpec* const> config_keys();
+Expected<void> check_config(const Config& config);
+
+// Whether a relay of this configuration has a bridge.
+bool is_on(const Config& config);
+
+}  // namespace todoke::gossip

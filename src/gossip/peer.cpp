@@ -1,0 +1,50 @@
+#include "gossip/peer.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace todoke::gossip {
+namespace {
+
+constexpr std::size_t kHostBytesMax = 253;  // of a name in DNS
+
+bool is_host(std::string_view host) {
+  if (host.starts_with('[')) {
+    if (!host.ends_with(']')) return false;
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return false;
+  }
+  return !host.empty() && host.size() <= kHostBytesMax &&
+         std::all_of(host.begin(), host.end(), [](char c) { return c > ' ' && c < '\x7f' && c != '@'; });
+}
+
+bool is_port(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size() && port > 0;
+}
+
+}  // namespace
+
+Expected<Peer> parse_peer(std::string_view text) {
+  const auto refused = [&](std::string_view why) {
+    return refuse(
+        fmt::format("'{}' is no peer: {} (node_id@host:port, as `todoke p2p info` prints it)", text, why));
+  };
+  const auto at = text.find('@');
+  if (at == std::string_view::npos) return refused("there is no @");
+  const auto id = NodeId::from_hex(text.substr(0, at));
+  if (!id) return refused("the node id has 64 hex digits in lower case");
+  const auto address = text.substr(at + 1);
+  const auto colon = address.rfind(':');
+  if (colon == std::string_view::npos) return refused("there is no port");
+  if (!is_host(address.substr(0, colon))) return refused("the host is wrong");
+  if (!is_port(address.substr(colon + 1))) return refused("a port is a number from 1 to 65535");
+  return Peer{*id, std::string(address)};
+}
+
+}  // namespace todoke::gossip

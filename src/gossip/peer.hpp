@@ -1,0 +1,22 @@
+// A node to dial, as people write it: `node_id@host:port`, with 64 hex digits, and an IPv6 address in brackets.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "gossip/ids.hpp"
+
+namespace todoke::gossip {
+
+struct Peer {
+  NodeId id;
+  std::string address;  // host:port
+
+  [[nodiscard]] std::string text() const { return id.hex() + "@" + address; }
+  friend bool operator==(const Peer&, const Peer&) = default;
+};
+
+Expected<Peer> parse_peer(std::string_view text);
+
+}  // namespace todoke::gossip

@@ -1,0 +1,174 @@
+// Nodes among themselves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gossip/rig.hpp"
+
+namespace todoke::test {
+namespace {
+
+using nostr::SecretKey;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kGlobalFilter = R"({"#t":["kukuri:global"],"limit":0})";
+constexpr const char* kTaken = R"(taken_total{outcome="new"})";
+
+TEST(GossipBridge, AnEventCrossesALineOfNodesOnce) {
+  Line line;
+  NostrClient at_c(line.c.node().url());
+  at_c.request("live", kGlobalFilter);
+  NostrClient at_a(line.a.node().url());
+  const auto event = note(SecretKey::generate(), "hello");
+  const auto last = note(SecretKey::generate(), "the last");
+
+  EXPECT_TRUE(at_a.publish(event).accepted);
+  EXPECT_EQ(id_in(at_c.live("live")), event.id().hex());
+  EXPECT_TRUE(at_a.publish(last).accepted);
+  EXPECT_EQ(id_in(at_c.live("live")), last.id().hex());
+
+  for (auto* node : {&line.a, &line.b, &line.c}) {
+    EXPECT_EQ(node->stored(event), "1");
+    EXPECT_EQ(node->gossip("lagged_total"), 0);
+  }
+  // No loop: who made it sent each once, the others took each once and sent nothing.
+  EXPECT_EQ(line.a.gossip("sent_total"), 2);
+  EXPECT_EQ(line.a.gossip(kTaken), 0);
+  for (auto* node : {&line.b, &line.c}) {
+    EXPECT_TRUE(node->await_gossip(kTaken, 2));
+    EXPECT_EQ(node->gossip("sent_total"), 0);
+    EXPECT_EQ(node->node().metric(R"(todoke_ingest_received_total{source="gossip"})"), 2);
+  }
+}
+
+TEST(GossipBridge, AnEventGoesFromOneTopicOnceIntoTheOther) {
+  GossipNode a;
+  GossipNode b;
+  GossipNode c;
+  b.enable_topic(topic('1'));
+  c.enable_topic(topic('1'));
+  c.node().sql("DELETE FROM cn_relay.node_subscriptions WHERE topic_id = 'kukuri:global'");
+  a.add_peer(b.peer());
+  a.wait_for_neighbours(1);
+  c.add_peer(b.peer());
+  b.wait_for_neighbours(2);
+
+  NostrClient at_a(a.node().url());
+  const auto event = note(SecretKey::generate(), "of two topics", {{"t", kGlobalTopic}, {"t", topic('1')}});
+  EXPECT_TRUE(at_a.publish(event).accepted);
+
+  EXPECT_TRUE(c.await_gossip(kTaken, 1));
+  EXPECT_TRUE(b.await_gossip("sent_total", 1));
+  EXPECT_EQ(c.gossip("sent_total"), 0);
+  EXPECT_EQ(a.gossip("sent_total"), 1);
+}
+
+TEST(GossipBridge, EphemeralEventsTravelAndAreNotStored) {
+  Line line;
+  NostrClient at_c(line.c.node().url());
+  at_c.request("live", kGlobalFilter);
+  NostrClient at_a(line.a.node().url());
+  const auto event = note(SecretKey::generate(), "for a moment", {{"t", kGlobalTopic}}, 20'001);
+  EXPECT_TRUE(at_a.publish(event).accepted);
+  EXPECT_EQ(id_in(at_c.live("live")), event.id().hex());
+  EXPECT_EQ(line.c.stored(event), "0");
+}
+
+TEST(GossipBridge, WhatIsNotPublicStaysOnItsNode) {
+  GossipNode a;
+  GossipNode b;
+  a.add_peer(b.peer());
+  b.wait_for_neighbours(1);
+  a.wait_for_neighbours(1);
+  NostrClient at_a(a.node().url());
+  const auto key = SecretKey::generate();
+  EXPECT_TRUE(at_a.authenticate(key).accepted);
+  const auto secret = note(key, "secret", {{"t", kGlobalTopic}, {"scope", "friend"}, {"epoch", "1"}});
+  const auto open = note(SecretKey::generate(), "open");
+  EXPECT_TRUE(at_a.publish(secret).accepted);
+  EXPECT_TRUE(at_a.publish(open).accepted);
+  EXPECT_TRUE(b.await_gossip(kTaken, 1));
+  EXPECT_EQ(b.stored(open), "1");
+  EXPECT_EQ(b.stored(secret), "0");
+}
+
+TEST(GossipBridge, ATopicThatIsEnabledLaterIsJoinedWithoutARestart) {
+  GossipNode a;
+  GossipNode b;
+  a.add_peer(b.peer());
+  a.wait_for_neighbours(1);
+  a.enable_topic(topic('2'));
+  b.enable_topic(topic('2'));
+  EXPECT_TRUE(a.await_gossip("topics", 2));
+  EXPECT_TRUE(b.await_gossip("topics", 2));
+  ASSERT_TRUE(
+      await([&] { return a.node().ask_internal("/gossip").find(R"("topics":2}])") != std::string::npos; }));
+
+  NostrClient at_a(a.node().url());
+  const auto event = note(SecretKey::generate(), "new topic", {{"t", topic('2')}});
+  EXPECT_TRUE(at_a.publish(event).accepted);
+  EXPECT_TRUE(b.await_gossip(kTaken, 1));
+}
+
+TEST(GossipBridge, LowPriorityTopicsAreLeftUnderPressureAndJoinedAgain) {
+  GossipNode a;
+  a.enable_topic(topic('3'), R"({"priority": "low"})");
+  ASSERT_TRUE(a.await_gossip("topics", 2));
+  a.node().press(2);
+  EXPECT_TRUE(a.await_gossip("topics", 1));
+  a.node().press(1);
+  EXPECT_TRUE(a.await_gossip("topics", 2));
+}
+
+TEST(GossipBridge, APeerThatCantBeReachedHoldsUpNobody) {
+  std::string gone;
+  {
+    const GossipNode node;
+    gone = node.peer();
+  }
+  GossipNode a;
+  GossipNode b;
+  a.add_peer(gone);
+  a.add_peer(b.peer());
+  a.wait_for_neighbours(1);
+  NostrClient at_a(a.node().url());
+  EXPECT_TRUE(at_a.publish(note(SecretKey::generate(), "hello")).accepted);
+  EXPECT_TRUE(b.await_gossip(kTaken, 1));
+}
+
+TEST(GossipBridge, APeerThatIsRemovedIsNoNeighbourAnyMore) {
+  GossipNode a;
+  GossipNode b;
+  a.add_peer(b.peer());
+  a.wait_for_neighbours(1);
+  a.node().sql("DELETE FROM cn_relay.gossip_peers");
+  EXPECT_TRUE(a.await_gossip("neighbours", 0));
+}
+
+TEST(GossipBridge, ABlockedNodeIsCutOffWhileItRuns) {
+  GossipNode a;
+  GossipNode b;
+  b.add_peer(a.peer());
+  a.wait_for_neighbours(1);
+  a.node().change({{"gossip.blocked", b.peer().substr(0, 64)}});
+  EXPECT_TRUE(a.await_gossip("neighbours", 0));
+}
+
+TEST(GossipBridge, ANodeThatStopsAndStartsAgainIsFound) {
+  GossipNode a;
+  GossipNode b;
+  b.add_peer(a.peer());
+  a.wait_for_neighbours(1);
+  const auto id = b.peer().substr(0, 64);
+  b.node().stop();
+  EXPECT_TRUE(a.await_gossip("neighbours", 0));
+  b.node().start();
+  EXPECT_EQ(b.peer().substr(0, 64), id);
+  a.wait_for_neighbours(1);
+  NostrClient at_a(a.node().url());
+  EXPECT_TRUE(at_a.publish(note(SecretKey::generate(), "again")).accepted);
+  EXPECT_TRUE(b.await_gossip(kTaken, 1));
+}
+
+}  // namespace
+}  // namespace todoke::test
