@@ -60,8 +60,13 @@ class ImportTally {
         ++older_;
         return;
       case relay::Outcome::deleted:
+      case relay::Outcome::vanished:
         ++deleted_;
         return;
+      case relay::Outcome::full:
+        refuse(line, nostr::text_of(nostr::Reason::capacity));
+        return;
+      case relay::Outcome::storage_full:
       case relay::Outcome::failed:
         ++failed_;
         refuse(line, "error: not stored, the database did not take it");

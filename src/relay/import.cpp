@@ -37,7 +37,8 @@ Import::Import(const ImportParts& parts)
       metrics_(parts.metrics),
       duplicates_(parts.metrics),
       topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
-      writer_(parts.executor, import_writer(parts.database), parts.clock, metrics_, duplicates_, *this, log_),
+      writer_(parts.executor, import_writer(parts.database), parts.clock, metrics_, duplicates_, topics_,
+              *this, log_, storage_),
       room_(parts.executor),
       topics_over_(parts.executor),
       writer_over_(parts.executor) {}

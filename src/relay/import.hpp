@@ -3,8 +3,9 @@
 // database or without any: the log's lock puts all writers in line, and relays hear of the rows as of those of another
 // relay, so their subscribers get them live.
 //
-// What an import is spared: rate limits, logins, and the lower bound of created_at (relay.created_at_past_max): it brings old
-// events. The upper bound holds.
+// What an import is spared: rate limits, logins, and the lower bounds of created_at (relay.created_at_past_max and a topic's
+// max_delay_seconds): it brings old events. The upper bound holds. The limits of single topics hold; what the whole node may
+// hold is the relays' to watch.
 //
 //   check() ──▶ put() ──▶ Writer ──commit──▶ on_outcome
 //
@@ -21,6 +22,7 @@
 #include "outbox/log_signal.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
+#include "pg/storage.hpp"
 #include "relay/admission.hpp"
 #include "relay/topic_book.hpp"
 #include "relay/writer.hpp"
@@ -66,6 +68,7 @@ class Import final : private CommitListener {
   RelayMetrics metrics_;
   DedupeCounts duplicates_;
   outbox::LogSignal log_;
+  pg::Storage storage_;  // full only when the server has said so in this process
   TopicBook topics_;
   Writer writer_;
   KnownIds none_;  // nothing is remembered: the store says what is there

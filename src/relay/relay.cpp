@@ -43,6 +43,12 @@ std::size_t size_of(const T& value) {
   return static_cast<std::size_t>(value);
 }
 
+// host[:port] of a URL; the text itself where there is no scheme.
+std::string authority_of(std::string_view url) {
+  if (const auto scheme = url.find("://"); scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+  return std::string(url.substr(0, url.find('/')));
+}
+
 }  // namespace
 
 nostr::RuleSettings rules_from(const Config& config) {
@@ -55,6 +61,7 @@ nostr::RuleSettings rules_from(const Config& config) {
     rules.past_max = std::chrono::duration_cast<std::chrono::seconds>(past);
   }
   rules.difficulty_bits_min = static_cast<unsigned>(config.get(keys::kDifficultyMin));
+  rules.public_host = authority_of(config.get(keys::kPublicUrl));
   return rules;
 }
 
@@ -139,18 +146,10 @@ net::Rate per_minute(std::int64_t count) {
   return {static_cast<double>(count) / kSecondsPerMinute, static_cast<double>(count)};
 }
 
-// host[:port] of a URL; the text itself where there is no scheme.
-std::string authority_of(std::string_view url) {
-  if (const auto scheme = url.find("://"); scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
-  return std::string(url.substr(0, url.find('/')));
-}
-
 SessionSettings session_settings_from(const Config& config) {
-  SessionSettings settings{rules_from(config),         message_limits_from(config),
-                           auth_from(config),          authority_of(config.get(keys::kPublicUrl)),
-                           net::prefixes_from(config), static_cast<double>(config.get(keys::kAddressFactor))};
-  settings.rules.public_host = settings.public_host;
-  return settings;
+  return {rules_from(config),         message_limits_from(config),
+          auth_from(config),          authority_of(config.get(keys::kPublicUrl)),
+          net::prefixes_from(config), static_cast<double>(config.get(keys::kAddressFactor))};
 }
 
 // Says why and goes.

@@ -34,6 +34,8 @@ std::optional<nostr::Reason> TopicSet::refusal_of(std::string_view topic, Source
     if (policy.allow_backfill) return std::nullopt;
     return nostr::Reason::no_backfill;
   }
+  // An operator's import brings old events.
+  if (source == Source::import) return std::nullopt;
   const auto oldest = now.time_since_epoch().count() - policy.delay_seconds_max;
   if (policy.delay_seconds_max > 0 && created_at < oldest) return nostr::Reason::too_old_for_topic;
   return std::nullopt;
