@@ -725,7 +725,7 @@ BEGIN
   IF effective_key IS NOT NULL THEN
     RETURN coalesce(lost_at + make_interval(hours => 24 * cn_relay.topic_days(topics, 'superseded_days', superseded_days)),
                     'infinity');
-  ELSIF kind = 5 THEN
+  ELSIF kind IN (5, 62) THEN
     RETURN ingested_at + make_interval(hours => 24 * cn_relay.topic_days(topics, 'deletion_days', deletion_days));
   END IF;
   RETURN ingested_at + make_interval(hours => 24 * cn_relay.topic_days(topics, 'retention_days', regular_days));
@@ -779,12 +779,12 @@ END $$;
 CREATE FUNCTION cn_relay.event_bytes(content text, tags text, raw bytea) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 1700 + octet_length(content) + 5 * octet_length(tags) + coalesce(octet_length(raw), 0);
 
--- The longest of the periods called `name` (retention_days, ...) that these topics have, in days; a topic without one has
--- `fallback`.
+-- The longest of the periods called `name` (retention_days, ...) that these topics have, in days; a topic without one, and an
+-- event without topics, has `fallback`.
 CREATE FUNCTION cn_relay.topic_days(topics text[], name text, fallback integer) RETURNS integer LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog AS $$
 DECLARE
-  longest integer := 0;
+  longest integer := CASE WHEN cardinality(topics) = 0 THEN fallback ELSE 0 END;
   topic text;
 BEGIN
   FOREACH topic IN ARRAY topics LOOP

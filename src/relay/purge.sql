@@ -80,7 +80,7 @@ WITH page AS MATERIALIZED (
   SELECT p.* FROM page p CROSS JOIN LATERAL (
     SELECT e.topics, e.kind, e.effective_key FROM cn_relay.events e
     WHERE e.event_id = p.event_id AND e.ingested_at = p.ingested_at AND e.lifetime = p.lifetime LIMIT 1) e
-  WHERE e.topics = ARRAY[$1] AND e.kind <> 5 AND e.effective_key IS NULL
+  WHERE e.topics = ARRAY[$1] AND e.kind NOT IN (5, 62) AND e.effective_key IS NULL
   ORDER BY p.ingested_seq LIMIT $5
 )
 SELECT (SELECT count(*) FROM page), (SELECT max(ingested_seq) FROM page), array_agg(event_id), array_agg(ingested_at),
@@ -194,8 +194,8 @@ ORDER BY w.week;
 -- Rows that would go one by one, by what makes them go.
 -- name: plan_rows
 WITH due AS MATERIALIZED (
-  SELECT CASE WHEN e.effective_key IS NOT NULL THEN 'superseded' WHEN e.kind = 5 THEN 'deletion requests' ELSE 'regular' END AS what,
-    CASE WHEN e.effective_key IS NULL AND e.kind <> 5 THEN e.topics[1] ELSE '' END AS topic,
+  SELECT CASE WHEN e.effective_key IS NOT NULL THEN 'superseded' WHEN e.kind IN (5, 62) THEN 'deletion requests' ELSE 'regular' END AS what,
+    CASE WHEN e.effective_key IS NULL AND e.kind NOT IN (5, 62) THEN coalesce(e.topics[1], '') ELSE '' END AS topic,
     cn_relay.event_bytes(e.content, e.tags::text, e.raw) AS bytes
   FROM cn_relay.events e
   WHERE (e.lifetime = 'k' OR e.ingested_at >= cn_relay.week_of($1::timestamptz - make_interval(hours => 24 * $2::integer)))
