@@ -58,6 +58,14 @@ pid_t OwnNode::pid() const {
   return process_->process().pid();
 }
 
+std::filesystem::path OwnNode::data_dir() const {
+  return process_->data_dir();
+}
+
+void OwnNode::sql(const std::string& statement) {
+  process_->sql(statement);
+}
+
 void OwnNode::stop() {
   if (process_) {
     try {

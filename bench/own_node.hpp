@@ -25,6 +25,9 @@ class OwnNode {
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] std::string internal_address() const;
   [[nodiscard]] pid_t pid() const;
+  [[nodiscard]] std::filesystem::path data_dir() const;
+  // A statement on its database.
+  void sql(const std::string& statement);
 
  private:
   void stop();

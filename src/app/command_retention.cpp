@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "app/effective_config.hpp"
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/effective_config.hpp"
 #include "app/retention_periods.hpp"
 #include "base/json_writer.hpp"
 #include "base/timestamp.hpp"
@@ -19,9 +19,10 @@ namespace {
 constexpr std::chrono::minutes kPlanLimit(30);
 // As a node does: it leaves the database to others in between.
 constexpr std::chrono::milliseconds kStepPause(20);
+constexpr std::chrono::seconds kProgressEvery(1);
 
 std::string plan_json(const std::vector<relay::PlanLine>& lines, const relay::RetentionPeriods& periods,
-                    SystemTime at) {
+                      SystemTime at) {
   JsonWriter json;
   json.begin_object().member("at", format_timestamp(at, 0));
   json.key("periods").begin_object();
@@ -38,7 +39,7 @@ std::string plan_json(const std::vector<relay::PlanLine>& lines, const relay::Re
 }
 
 std::string plan_table(const std::vector<relay::PlanLine>& lines, const relay::RetentionPeriods& periods,
-                     SystemTime at) {
+                       SystemTime at) {
   auto text =
       fmt::format("at {}: regular {} days, superseded {}, deletion requests {}, tombstones {}, dedupe {}\n",
                   format_timestamp(at, 0), periods.regular, periods.superseded, periods.deletion,
@@ -75,12 +76,16 @@ Task<void> run_now(pg::Connection& connection, const Config& config, int& code) 
   steps.at = SystemClock().now();
   steps.pause = [] { return sleep_for(kStepPause); };
   const bool on_terminal = isatty(STDERR_FILENO) == 1;
-  steps.progress = [on_terminal, last = std::string()](const relay::RetentionTotals& totals) mutable {
-    auto text = totals_text(totals);
-    if (text == last) return;
-    std::fputs(fmt::format("{}{}{}", on_terminal ? "\r" : "", text, on_terminal ? "\033[K" : "\n").c_str(),
-               stderr);
-    last = std::move(text);
+  steps.progress = [on_terminal, next = SteadyTime()](const relay::RetentionTotals& totals) mutable {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next ||
+        (totals.moved == 0 && totals.events == 0 && totals.weeks == 0 && totals.dedupe_rows == 0))
+      return;
+    next = now + kProgressEvery;
+    std::fputs(
+        fmt::format("{}{}{}", on_terminal ? "\r" : "", totals_text(totals), on_terminal ? "\033[K" : "\n")
+            .c_str(),
+        stderr);
   };
   if (const auto problem = co_await relay::period_problem(connection, steps.periods, std::nullopt,
                                                           std::nullopt, answer_deadline())) {
@@ -111,8 +116,7 @@ int run_retention_command(const Arguments& arguments) {
     return 0;
   }
   int code = 0;
-  with_running_database(own,
-                        [&](pg::Connection& connection) { return run_now(connection, config, code); });
+  with_running_database(own, [&](pg::Connection& connection) { return run_now(connection, config, code); });
   return code;
 }
 

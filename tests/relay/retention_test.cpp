@@ -494,7 +494,8 @@ TEST_F(RetentionOfEvents, CapacityPurgesTheOldestWeekAndTheOldestOfATopic) {
     EXPECT_EQ(week.moved, 1);
     const auto none = co_await relay::purge_oldest_week(*connection, now, 7, pause, soon_enough());
     EXPECT_FALSE(none.dropped || none.held);
-    const auto page = co_await relay::purge_oldest_of_topic(*connection, topic('1'), now, 0, 100, soon_enough());
+    const auto page =
+        co_await relay::purge_oldest_of_topic(*connection, topic('1'), now, 0, 100, soon_enough());
     EXPECT_TRUE(page.is_last);
     EXPECT_EQ(page.purged.events, 1);
     const auto left = co_await relay::usage_of_topic(*connection, topic('1'), soon_enough());
