@@ -1,9 +1,10 @@
 // What greedy anonymous readers leave of a node that also takes orders: the time of an order until it is
 // settled and of an event until its OK, alone and beside clients that keep as many COUNTs and REQs under way
 // as a connection may, each with as many filters as a message may have, over one large topic. Rate limits are
-// off. Started by bench/abuse.
+// off. Then what attacks of other kinds (abuse_load/attacks.hpp) leave of a node as it comes, with its limits:
+// the time of an event until its OK, for a client that publishes two a second. Started by bench/abuse.
 //
-//   abuse_bench [SECONDS]   of each of the two phases
+//   abuse_bench [SECONDS]   of each phase
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -17,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include "abuse_load/attacks.hpp"
 #include "orders_load/http_load.hpp"
 #include "own_node.hpp"
 #include "relay_load/cases.hpp"
@@ -192,6 +194,50 @@ double figure(const CaseResult& result, std::size_t index) {
   return result.figures.at(index).value;
 }
 
+CaseResult publish_slowly(const OwnNode& node, const Options& options, EventMaker& events) {
+  CaseResult result;
+  const auto url = "ws://" + node.address() + "/relay";
+  Run run{options, url, events, result};
+  ok_load(run);
+  return result;
+}
+
+void run_attacks(std::chrono::seconds seconds) {
+  Options options;
+  options.seconds = seconds;
+  options.rate = 2;  // what a client may publish: 120 a minute
+  const OwnNode node({"--limits.rates", "on"});
+  const auto& address = node.address();
+  const auto port = static_cast<std::uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)));
+  EventMaker events(options.topic, options.event_bytes);
+  const auto idle = publish_slowly(node, options, events);
+  print(fmt::format(
+      "\nan event beside attacks of two threads each, on a node with its limits\n\n{:<28}{:>10}{:>12}"
+      "{:>11}{:>14}\n{:<28}{:>47.0f}\n",
+      "OK, p50, ms", "idle", "abused", "ratio", "memory, MiB", "", memory_mib(node.pid(), "VmHWM")));
+  for (const auto& attack : attacks()) {
+    std::atomic<bool> over = false;
+    const auto work = [&] { attack.run(port, over); };
+    Worker one(work);
+    Worker two(work);
+    std::this_thread::sleep_for(kWarmUp);
+    CaseResult abused;
+    std::exception_ptr failure;
+    try {
+      abused = publish_slowly(node, options, events);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    over = true;
+    one.join();
+    two.join();
+    if (failure) std::rethrow_exception(failure);
+    auto line = row(attack.name, figure(idle, 0), figure(abused, 0));
+    line.pop_back();
+    print(fmt::format("{}{:>14.0f}\n", line, memory_mib(node.pid(), "VmHWM")));
+  }
+}
+
 void run(std::chrono::seconds seconds) {
   Options options;
   options.seconds = seconds;
@@ -257,6 +303,7 @@ int main(int argc, char** argv) {
     const int seconds = argc > 1 ? std::atoi(argv[1]) : kSeconds;
     if (seconds < 1) throw std::runtime_error("SECONDS is a number from 1 up");
     todoke::bench::run(std::chrono::seconds(seconds));
+    todoke::bench::run_attacks(std::chrono::seconds(seconds));
     return 0;
   } catch (const std::exception& error) {
     std::fputs((std::string("bench/abuse: ") + error.what() + "\n").c_str(), stderr);

@@ -1,5 +1,6 @@
 #include "own_node.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <linux/magic.h>
@@ -35,7 +36,11 @@ std::filesystem::path new_folder() {
 
 OwnNode::OwnNode(const std::vector<std::string>& flags) : folder_(new_folder()) {
   try {
-    std::vector<std::string> arguments{"--limits.rates", "off", "--log.level", "warning"};
+    std::vector<std::string> arguments{"--log.level", "warning"};
+    if (std::find(flags.begin(), flags.end(), "--limits.rates") == flags.end()) {
+      arguments.emplace_back("--limits.rates");
+      arguments.emplace_back("off");
+    }
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     process_ = std::make_unique<test::TodokeUp>(folder_ / "data", arguments);
     process_->wait_ready();

@@ -347,6 +347,24 @@ Task<void> ask_health(net::HttpClient& client, std::string address, Report& repo
   }
 }
 
+// What the node has seen of a proxy that it does not know (net/refusal_log.hpp).
+Task<void> ask_about_proxies(net::HttpClient& client, std::string address, Report& report) {
+  constexpr std::string_view kSuspected = "\ntodoke_proxy_suspected_total ";
+  net::ClientRequest request;
+  request.url = net::parse_url(fmt::format("http://{}/metrics", address)).value();
+  const auto response = co_await client.send(std::move(request), Deadline::after(kAskLimit));
+  const auto at = response.body.find(kSuspected);
+  if (at == std::string::npos || response.body[at + kSuspected.size()] == '0') co_return;
+  report.warn("proxies",
+              "most refusals hit one address that names other clients; if it is a proxy, list it in "
+              "server.trusted_proxies: all clients behind it count as one");
+}
+
+Task<void> ask_health_and_proxies(net::HttpClient& client, std::string address, Report& report) {
+  co_await ask_health(client, address, report);
+  co_await ask_about_proxies(client, address, report);
+}
+
 void check_instances(Report& report, const std::vector<Instance>& instances,
                      const std::filesystem::path& folder) {
   if (instances.empty())
@@ -361,7 +379,7 @@ void check_instances(Report& report, const std::vector<Instance>& instances,
     try {
       Runtime runtime;
       net::HttpClient client(runtime.main());
-      runtime.run(ask_health(client, note("internal"), report));
+      runtime.run(ask_health_and_proxies(client, note("internal"), report));
     } catch (const std::exception& error) {
       report.fail("health", fmt::format("{} does not answer: {}", note("internal"), error.what()));
     }

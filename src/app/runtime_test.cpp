@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "base/run_on.hpp"
 
@@ -27,6 +28,16 @@ TEST(Runtime, EveryLoopHasAThreadOfItsName) {
     for (auto& loop : executors) told.push_back(co_await run_on(loop, name_of_thread()));
   }(runtime, names));
   EXPECT_THAT(names, testing::ElementsAre("relay", "consumers", "reads", "connections", "connections"));
+}
+
+TEST(Runtime, PublicConnectionsAndTheirReadsShareNoLoopWithAnybody) {
+  Runtime runtime(2);
+  std::vector<Executor> loops{runtime.main(), runtime.relay(), runtime.consumers(), runtime.reads()};
+  for (const auto& connections : runtime.connections()) loops.push_back(connections);
+  ASSERT_EQ(loops.size(), 6U);
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    for (std::size_t j = i + 1; j < loops.size(); ++j) EXPECT_NE(loops[i], loops[j]) << i << " and " << j;
+  }
 }
 
 }  // namespace

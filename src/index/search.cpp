@@ -129,6 +129,21 @@ std::optional<SearchCursor> after(const SearchCursor& at, const Window& window, 
   return next;
 }
 
+class Told {
+ public:
+  Told(const std::function<void(pg::Connection*)>& whom, pg::Connection& connection) : whom_(whom) {
+    if (whom_) whom_(&connection);
+  }
+  ~Told() {
+    if (whom_) whom_(nullptr);
+  }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+ private:
+  const std::function<void(pg::Connection*)>& whom_;
+};
+
 }  // namespace
 
 Task<Expected<SearchPage>> search(pg::Pool& pool, const Clock& clock, SearchQuery query, Deadline deadline) {
@@ -149,6 +164,7 @@ Task<Expected<SearchPage>> search(pg::Pool& pool, const Clock& clock, SearchQuer
 
   if (deadline.left() > kSearchTimeMax) deadline = Deadline::after(kSearchTimeMax);
   const auto lease = co_await pool.acquire(deadline);
+  const Told told(query.on_connection, *lease);
   std::optional<SearchCursor> next = at;
   for (int i = 0; i < kWindowsMax && next && page.hits.size() < limit; ++i) {
     const auto wanted = limit - page.hits.size();

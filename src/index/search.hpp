@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,8 +52,9 @@ struct SearchQuery {
   std::vector<outbox::SearchTag> tags{};              // each letter once
   std::optional<std::int64_t> since{};                // inclusive, as is until
   std::optional<std::int64_t> until{};
-  std::size_t limit = 50;  // more than kSearchLimitMax is that
-  std::string cursor{};    // of the page before
+  std::size_t limit = 50;                                // more than kSearchLimitMax is that
+  std::string cursor{};                                  // of the page before
+  std::function<void(pg::Connection*)> on_connection{};  // as in outbox/search_port.hpp
 };
 
 struct SearchHit {

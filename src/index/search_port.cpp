@@ -15,6 +15,7 @@ Task<outbox::SearchResult> IndexSearch::find(outbox::SearchRequest request, Dead
   query.tags = std::move(request.tags);
   query.since = request.since;
   query.until = request.until;
+  query.on_connection = std::move(request.on_connection);
   outbox::SearchResult result;
   const auto pages_max = request.limit / kSearchLimitMax + 1 + kSparePagesMax;
   for (std::size_t i = 0; i < pages_max && result.ids.size() < request.limit; ++i) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/async.hpp"
 #include "base/clock.hpp"
+#include "pg/connection.hpp"
 
 namespace todoke::outbox {
 
@@ -28,6 +30,9 @@ struct SearchRequest {
   std::optional<std::int64_t> since;
   std::optional<std::int64_t> until;
   std::size_t limit = 0;
+  // Told which connection works for it, and null when none does any more; so the asker can end it. May be
+  // empty.
+  std::function<void(pg::Connection*)> on_connection = {};
 };
 
 struct SearchResult {

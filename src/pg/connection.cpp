@@ -137,6 +137,7 @@ Task<std::vector<Notification>> Connection::notifications(Deadline deadline) {
 }
 
 void Connection::interrupt() {
+  if (state_->busy && !state_->cancelled) state_->until = std::chrono::steady_clock::now();
   state_->socket.interrupt();
 }
 

@@ -89,7 +89,7 @@ class Connection {
   // Notifications that have come so far; waits for the first one. Empty: the time was up or interrupt() was
   // called.
   Task<std::vector<Notification>> notifications(Deadline deadline);
-  // Ends a notifications() that is waiting. On its executor.
+  // Ends the call under way: a statement is cancelled as if its deadline had passed. On its executor.
   void interrupt();
 
   // Rolls back a transaction that was left open. Does nothing on an idle connection.

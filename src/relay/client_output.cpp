@@ -9,9 +9,15 @@
 #include "nostr/replies.hpp"
 
 namespace todoke::relay {
+namespace {
 
-ClientOutput::ClientOutput(std::shared_ptr<net::WsConnection> connection, std::function<void()> on_page_done)
-    : connection_(std::move(connection)), on_page_done_(std::move(on_page_done)) {}
+constexpr std::uint16_t kSlowReader = 1008;
+
+}  // namespace
+
+ClientOutput::ClientOutput(std::shared_ptr<net::WsConnection> connection, PageMemory& memory,
+                           std::function<void()> on_page_done)
+    : connection_(std::move(connection)), on_page_done_(std::move(on_page_done)), memory_(memory) {}
 
 void ClientOutput::add_frames(std::vector<net::FramePtr> frames) {
   if (!connection_) return;
@@ -27,7 +33,12 @@ void ClientOutput::add_frames(std::vector<net::FramePtr> frames) {
 
 void ClientOutput::add_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) {
   if (!connection_) return;
-  waiting_.emplace_back(Page{std::move(sub), std::move(events), 0, std::move(eose)});
+  std::size_t bytes = 0;
+  for (const auto& live : events) bytes += live->event->json().size();
+  const bool is_fair = memory_.take(held_, bytes);
+  held_ += bytes;
+  waiting_.emplace_back(Page{std::move(sub), std::move(events), 0, std::move(eose), bytes});
+  if (!is_fair) return connection_->close(kSlowReader, "too slow");
   if (!slice_posted_) send_slice();
 }
 
@@ -36,13 +47,19 @@ void ClientOutput::drop_page(std::string_view sub) {
     const auto* page = std::get_if<Page>(&item);
     return page != nullptr && page->sub.text() == sub;
   };
-  const auto dropped = std::erase_if(waiting_, is_meant);
-  for (std::size_t i = 0; i < dropped; ++i) page_sent();
+  std::vector<std::size_t> dropped;
+  for (const auto& item : waiting_) {
+    if (is_meant(item)) dropped.push_back(std::get<Page>(item).bytes);
+  }
+  std::erase_if(waiting_, is_meant);
+  for (const auto bytes : dropped) page_sent(bytes);
 }
 
 void ClientOutput::end() {
   connection_.reset();
   waiting_.clear();
+  leaving_.clear();
+  give_back(held_);
 }
 
 void ClientOutput::send_slice() {
@@ -64,7 +81,7 @@ std::size_t ClientOutput::send_next() {
   waiting_.pop_front();
   if (const auto* frame = std::get_if<net::FramePtr>(&last)) return send(*frame);
   const auto bytes = send(net::make_frame(net::WsOpcode::text, std::get<Page>(last).eose));
-  page_sent();
+  page_sent(std::get<Page>(last).bytes);
   return bytes;
 }
 
@@ -73,8 +90,18 @@ std::size_t ClientOutput::send(const net::FramePtr& frame) {
   return frame->payload().size();
 }
 
-void ClientOutput::page_sent() {
+void ClientOutput::give_back(std::size_t bytes) {
+  memory_.give_back(held_, bytes);
+  held_ -= bytes;
+}
+
+void ClientOutput::page_sent(std::size_t bytes) {
   const auto queued = connection_->queued_bytes();
+  if (queued == 0) {
+    give_back(bytes);
+  } else {
+    leaving_.push_back({written_ + queued, bytes});
+  }
   if (queued < kPageRoomBytes) return on_page_done_();
   room_at_.push_back(written_ + queued - kPageRoomBytes);
 }
@@ -82,6 +109,8 @@ void ClientOutput::page_sent() {
 // By the page's own bytes: where live events keep coming, the queue as a whole may never get short.
 void ClientOutput::written(std::size_t bytes) {
   written_ += bytes;
+  for (; !leaving_.empty() && leaving_.front().at <= written_; leaving_.pop_front())
+    give_back(leaving_.front().bytes);
   for (; !room_at_.empty() && room_at_.front() <= written_; room_at_.pop_front()) on_page_done_();
 }
 

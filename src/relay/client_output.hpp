@@ -6,7 +6,8 @@
 // Says when there is room for the next page: as soon as less than 1 MiB of a page waits for the socket.
 //
 // Bounded: the hub has a few pages for a connection at once. When too many frames wait behind them everything
-// is handed over at once, and the connection's own bound holds. Used on the connection's executor only.
+// is handed over at once, and the connection's own bound holds. All connections together are bounded by
+// page_memory.hpp. Used on the connection's executor only.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,7 @@
 #include "net/websocket.hpp"
 #include "nostr/wire.hpp"
 #include "relay/incoming.hpp"
+#include "relay/page_memory.hpp"
 
 namespace todoke::relay {
 
@@ -33,7 +35,8 @@ class ClientOutput : public std::enable_shared_from_this<ClientOutput> {
   static constexpr std::size_t kWaitingMax = 1'000;
 
   // `on_page_done` is called once for each page.
-  ClientOutput(std::shared_ptr<net::WsConnection> connection, std::function<void()> on_page_done);
+  ClientOutput(std::shared_ptr<net::WsConnection> connection, PageMemory& memory,
+               std::function<void()> on_page_done);
 
   void add_frames(std::vector<net::FramePtr> frames);
   void add_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose);
@@ -50,13 +53,16 @@ class ClientOutput : public std::enable_shared_from_this<ClientOutput> {
     std::vector<LiveEventPtr> events;
     std::size_t sent = 0;  // of the events
     std::string eose;
+    std::size_t bytes = 0;  // of the events' JSON
   };
 
   void send_slice();
   // The bytes that it took.
   std::size_t send_next();
   std::size_t send(const net::FramePtr& frame);
-  void page_sent();
+  // Its last byte is queued, or what is left of it is not sent.
+  void page_sent(std::size_t bytes);
+  void give_back(std::size_t bytes);
 
   std::shared_ptr<net::WsConnection> connection_;  // null after end()
   std::function<void()> on_page_done_;
@@ -65,6 +71,14 @@ class ClientOutput : public std::enable_shared_from_this<ClientOutput> {
   std::uint64_t written_ = 0;
   // Of each page that was sent and waits for the socket: at how many bytes there is room for the next one.
   std::deque<std::uint64_t> room_at_;
+  // Likewise: at how many bytes the socket has taken all of it.
+  struct Leaving {
+    std::uint64_t at;
+    std::size_t bytes;
+  };
+  std::deque<Leaving> leaving_;
+  PageMemory& memory_;
+  std::size_t held_ = 0;  // bytes of pages
 };
 
 }  // namespace todoke::relay

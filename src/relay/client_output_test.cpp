@@ -22,7 +22,7 @@ class Connection final : public net::WsConnection {
     sent.emplace_back(frame->payload());
     queued += frame->payload().size();
   }
-  void close(std::uint16_t, std::string_view) override {}
+  void close(std::uint16_t code, std::string_view) override { closed = code; }
   void pause_reading() override {}
   void resume_reading() override {}
   [[nodiscard]] std::size_t queued_bytes() const override { return queued; }
@@ -31,6 +31,7 @@ class Connection final : public net::WsConnection {
 
   std::vector<std::string> sent;
   std::size_t queued = 0;
+  std::uint16_t closed = 0;
 
  private:
   Executor executor_;
@@ -60,7 +61,11 @@ class ClientOutputTest : public testing::Test {
   asio::io_context io;
   std::shared_ptr<Connection> connection = std::make_shared<Connection>(io.get_executor());
   int pages_done = 0;
-  std::shared_ptr<ClientOutput> output = std::make_shared<ClientOutput>(connection, [this] { ++pages_done; });
+  metrics::Registry registry;
+  RelayMetrics metrics{registry};
+  PageMemory memory{metrics, 50 * kEventBytes};
+  std::shared_ptr<ClientOutput> output =
+      std::make_shared<ClientOutput>(connection, memory, [this] { ++pages_done; });
 };
 
 TEST_F(ClientOutputTest, LoopDoesOtherWorkBetweenTheSlicesOfAPage) {
@@ -101,6 +106,41 @@ TEST_F(ClientOutputTest, RestOfAPageWhoseSubscriptionWasClosedIsNotSent) {
   EXPECT_THAT(others(), ElementsAre("EOSE b"));
   EXPECT_LT(connection->sent.size(), 20U);
   EXPECT_EQ(pages_done, 2);
+}
+
+TEST_F(ClientOutputTest, PageIsHeldUntilTheSocketHasTakenIt) {
+  add_page("s", 30);
+  io.run();
+  EXPECT_GE(metrics.page_bytes.value(), 30 * kEventBytes);
+  const auto bytes = connection->queued;
+  connection->queued = 10;
+  output->written(bytes - 10);
+  EXPECT_GE(metrics.page_bytes.value(), 30 * kEventBytes);
+  connection->queued = 0;
+  output->written(10);
+  EXPECT_EQ(metrics.page_bytes.value(), 0);
+  add_page("s", 30);
+  output->drop_page("s");
+  add_page("t", 1);
+  output->end();
+  EXPECT_EQ(metrics.page_bytes.value(), 0);
+}
+
+TEST_F(ClientOutputTest, ConnectionWithMoreThanItsShareIsClosedWhenAllHoldTooMuch) {
+  const auto modest_connection = std::make_shared<Connection>(io.get_executor());
+  const auto modest = std::make_shared<ClientOutput>(modest_connection, memory, [] {});
+  modest->add_page(nostr::SubId::from("m").value(), {live}, "EOSE");
+  add_page("s", 30);
+  io.run();
+  EXPECT_EQ(connection->closed, 0);
+  add_page("t", 30);
+  EXPECT_EQ(connection->closed, 1008);
+  EXPECT_EQ(metrics.pages_dropped.value(), 1U);
+  modest->add_page(nostr::SubId::from("n").value(), {live}, "EOSE");
+  EXPECT_EQ(modest_connection->closed, 0);
+  output->end();
+  modest->end();
+  EXPECT_EQ(metrics.page_bytes.value(), 0);
 }
 
 TEST_F(ClientOutputTest, NothingIsSentAfterTheEnd) {

@@ -127,6 +127,7 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kEventsPerMinute.spec,
       &keys::kReqsPerMinute.spec,
       &keys::kConnectionsPerMinute.spec,
+      &keys::kReadBudget.spec,
       &keys::kAddressFactor.spec,
       &keys::kAuthMode.spec,
       &keys::kChallenge.spec,

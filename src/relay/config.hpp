@@ -335,6 +335,17 @@ inline constexpr Key<std::int64_t> kConnectionsPerMinute{{
     .max = 100'000'000,
     .live = true,
 }};
+inline constexpr Key<std::chrono::milliseconds> kReadBudget{{
+    .name = "limits.read_seconds_per_minute",
+    .type = KeyType::duration,
+    .fallback = "10",
+    .meaning =
+        "Time in the database that the stored reads of an address may take in a minute, and as much for "
+        "its COUNTs, before those of others go first. 0, and limits.rates = off at the start: no limit.",
+    .unit = "s",
+    .min = 0,
+    .max = 3'600'000,
+}};
 inline constexpr Key<std::int64_t> kAddressFactor{{
     .name = "limits.address_factor",
     .type = KeyType::integer,

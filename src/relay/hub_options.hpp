@@ -25,8 +25,10 @@ struct HubOptions {
   std::size_t fills_under_way_max = 4;   // of windows of recent events, each twice such a read
   std::size_t counts_under_way_max = 4;  // of the process; others stand in line as reads do
   std::size_t counts_waiting_max = 50;   // of a connection
-  std::size_t waiting_max = 5'000;       // events that wait for a stored read
-  std::size_t batches_max = 256;         // of the writer, while the log is being followed
+  // Time of a client's reads, and of its COUNTs, for every minute; beyond it others go first. Zero: none.
+  std::chrono::milliseconds read_budget{0};
+  std::size_t waiting_max = 5'000;  // events that wait for a stored read
+  std::size_t batches_max = 256;    // of the writer, while the log is being followed
   std::chrono::milliseconds query_timeout{5'000};
   std::chrono::milliseconds poll_every{500};
   CacheLimits cache;

@@ -49,6 +49,15 @@ RelayMetrics::RelayMetrics(metrics::Registry& r)
       reads_waiting(r.gauge("todoke_reads_waiting", "REQs whose stored events wait to be read.")),
       counts_under_way(r.gauge("todoke_counts_under_way", "COUNTs that are under way.")),
       counts_waiting(r.gauge("todoke_counts_waiting", "COUNTs that wait for their turn.")),
+      slowed(r.counter(
+          "todoke_ws_slowed_total",
+          "Times that a connection was not read for a second: it goes on sending beyond its rate.")),
+      reads_interrupted(r.counter("todoke_reads_interrupted_total",
+                                  "Stored reads and COUNTs that were ended because nobody waited for them "
+                                  "any more.")),
+      page_bytes(r.gauge("todoke_page_bytes", "Stored events on their way to clients.")),
+      pages_dropped(r.counter("todoke_pages_dropped_total",
+                              "Connections closed because too many stored events waited for slow clients.")),
       filter_bytes(r.gauge("todoke_filter_bytes",
                            "Memory of the filters of open subscriptions and of COUNTs, estimated.")),
       req_refused(r.counters("todoke_req_refused_total",

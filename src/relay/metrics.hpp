@@ -32,6 +32,10 @@ struct RelayMetrics {
   metrics::Gauge& reads_waiting;                    // todoke_reads_waiting
   metrics::Gauge& counts_under_way;                 // todoke_counts_under_way
   metrics::Gauge& counts_waiting;                   // todoke_counts_waiting
+  metrics::Counter& slowed;                         // todoke_ws_slowed_total
+  metrics::Counter& reads_interrupted;              // todoke_reads_interrupted_total
+  metrics::Gauge& page_bytes;                       // todoke_page_bytes
+  metrics::Counter& pages_dropped;                  // todoke_pages_dropped_total
   metrics::Gauge& filter_bytes;                     // todoke_filter_bytes
   metrics::Family<metrics::Counter>& req_refused;   // todoke_req_refused_total{reason}
   metrics::Counter& expired;                        // todoke_expired_total

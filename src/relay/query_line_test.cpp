@@ -42,8 +42,12 @@ class QueryLineTest : public testing::Test {
   std::vector<std::string> begun;
   std::vector<std::string> refused;
   Line::Duration time_left{};
-  Line::Customer alice;
-  Line::Customer bob;
+  static void ended(Line& line, Line::Customer& customer) { line.read_ended(customer.client(), &customer); }
+
+  Line::Client of_alice;
+  Line::Client of_bob;
+  Line::Customer alice{of_alice};
+  Line::Customer bob{of_bob};
 };
 
 TEST_F(QueryLineTest, ConnectionHasAFewReadsAtOnceInTheirOrder) {
@@ -51,7 +55,7 @@ TEST_F(QueryLineTest, ConnectionHasAFewReadsAtOnceInTheirOrder) {
   for (const auto* job : {"1", "2", "3", "4"}) line.ask(alice, job);
   EXPECT_THAT(begun, ElementsAre("1", "2"));
   EXPECT_EQ(waiting(), 2);
-  line.read_ended(&alice);
+  ended(line, alice);
   EXPECT_THAT(begun, ElementsAre("1", "2", "3"));
 }
 
@@ -59,7 +63,7 @@ TEST_F(QueryLineTest, ConnectionsTakeTurnsWhenTheProcessIsFull) {
   auto line = line_of({2, 1});
   for (const auto* job : {"a1", "a2", "a3"}) line.ask(alice, job);
   line.ask(bob, "b1");
-  for (int i = 0; i < 3; ++i) line.read_ended(i == 2 ? &bob : &alice);
+  for (int i = 0; i < 3; ++i) ended(line, i == 2 ? bob : alice);
   EXPECT_THAT(begun, ElementsAre("a1", "a2", "b1", "a3"));
 }
 
@@ -69,7 +73,7 @@ TEST_F(QueryLineTest, EveryJobHasItsOwnTime) {
   clock.advance(3s);
   line.ask(alice, "later");
   clock.advance(2s);
-  line.read_ended(&alice);
+  ended(line, alice);
   EXPECT_THAT(refused, ElementsAre("2", "3"));
   EXPECT_THAT(begun, ElementsAre("1", "later"));
   EXPECT_EQ(time_left, 3s) << "the read has what is left";
@@ -78,14 +82,15 @@ TEST_F(QueryLineTest, EveryJobHasItsOwnTime) {
 
 TEST_F(QueryLineTest, LateJobIsRefusedThoughNoPlaceIsFree) {
   auto line = line_of({1, 2});
-  Line::Customer carol;
+  Line::Client of_carol;
+  Line::Customer carol{of_carol};
   line.ask(alice, "a1");
   line.ask(bob, "b1");
   line.ask(carol, "c1");
   line.ask(alice, "a2");
   clock.advance(6s);
   line.ask(bob, "b2");
-  line.read_ended(&alice);
+  ended(line, alice);
   EXPECT_THAT(refused, ElementsAre("c1", "a2"));
   EXPECT_THAT(begun, ElementsAre("a1", "b1"));
 }
@@ -106,15 +111,85 @@ TEST_F(QueryLineTest, TimeOfAClientThatTakesNoPagesDoesNotCount) {
   line.ask(alice, "1");
   line.ask(alice, "2");
   clock.advance(7s);
-  line.read_ended(&alice);
+  ended(line, alice);
   EXPECT_EQ(time_left, 5s);
   line.page_sent(alice);
   line.ask(alice, "3");
   clock.advance(7s);
   line.page_done(alice);
   EXPECT_THAT(refused, ElementsAre());
-  line.read_ended(&alice);
+  ended(line, alice);
   EXPECT_THAT(begun, ElementsAre("1", "2", "3"));
+}
+
+TEST_F(QueryLineTest, ManyConnectionsOfAClientAreOneClient) {
+  auto line = line_of({1, 1});
+  Line::Customer second{of_alice};
+  Line::Customer third{of_alice};
+  line.ask(alice, "a1");
+  line.ask(second, "a2");
+  line.ask(third, "a3");
+  line.ask(second, "a4");
+  line.ask(bob, "b1");
+  line.ask(bob, "b2");
+  for (auto* customer : {&alice, &second, &bob, &third, &second}) ended(line, *customer);
+  EXPECT_THAT(begun, ElementsAre("a1", "a2", "b1", "a3", "a4", "b2"))
+      << "bob's second stood in line after a4";
+}
+
+TEST_F(QueryLineTest, ClientThatHasUsedItsBudgetWaitsBehindTheOthers) {
+  auto line = line_of({4, 1, 2s});
+  for (const auto* job : {"a1", "a2", "a3", "a4"}) line.ask(alice, job);
+  clock.advance(4s);
+  ended(line, alice);
+  line.ask(bob, "b1");
+  line.ask(bob, "b2");
+  ended(line, alice);
+  ended(line, bob);
+  EXPECT_THAT(begun, ElementsAre("a1", "a2", "b1", "b2"));
+  ended(line, bob);
+  EXPECT_THAT(begun, ElementsAre("a1", "a2", "b1", "b2", "a3")) << "nobody else asks";
+}
+
+TEST_F(QueryLineTest, ClientOverItsBudgetLeavesAPlaceToTheOthers) {
+  auto line = line_of({4, 2, 1s});
+  for (const auto* job : {"a1", "a2", "a3", "a4"}) line.ask(alice, job);
+  EXPECT_THAT(begun, ElementsAre("a1", "a2")) << "at first it has all places";
+  clock.advance(2s);
+  ended(line, alice);
+  EXPECT_THAT(begun, ElementsAre("a1", "a2"));
+  line.ask(bob, "b1");
+  EXPECT_THAT(begun, ElementsAre("a1", "a2", "b1")) << "at once";
+  ended(line, alice);
+  ended(line, bob);
+  EXPECT_THAT(begun, ElementsAre("a1", "a2", "b1", "a3"));
+}
+
+TEST_F(QueryLineTest, BudgetComesBackWithTime) {
+  auto line = line_of({4, 2, 1s});
+  line.ask(alice, "a1");
+  clock.advance(3s);
+  ended(line, alice);
+  EXPECT_FALSE(of_alice.is_forgettable(clock.steady(), 1s));
+  clock.advance(3min);
+  EXPECT_TRUE(of_alice.is_forgettable(clock.steady(), 1s));
+  line.ask(alice, "a2");
+  line.ask(alice, "a3");
+  EXPECT_THAT(begun, ElementsAre("a1", "a2", "a3"));
+  EXPECT_FALSE(of_alice.is_forgettable(clock.steady(), 1s));
+}
+
+TEST_F(QueryLineTest, ConnectionThatLeftInTheMiddleOfAReadGivesItsPlaceBack) {
+  auto line = line_of({1, 1});
+  {
+    Line::Customer second{of_alice};
+    line.ask(second, "a1");
+    line.ask(second, "a2");
+    line.ask(bob, "b1");
+    line.leave(second);
+  }
+  line.read_ended(of_alice, nullptr);
+  EXPECT_THAT(begun, ElementsAre("a1", "b1"));
 }
 
 TEST_F(QueryLineTest, JobThatNeedsNoReadGoesFirst) {
@@ -134,8 +209,8 @@ TEST_F(QueryLineTest, JobsThatAreForgottenAndConnectionsThatLeftAreNotServed) {
   line.ask(bob, "b1");
   line.forget(alice, [](const std::string& job) { return job == "a2"; });
   line.leave(bob);
-  line.read_ended(&alice);
-  line.read_ended(&alice);
+  ended(line, alice);
+  ended(line, alice);
   EXPECT_THAT(begun, ElementsAre("a1", "a3"));
   EXPECT_EQ(waiting(), 0);
 }

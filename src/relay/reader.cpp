@@ -9,6 +9,9 @@
 #include <string>
 #include <utility>
 
+#include <boost/asio/post.hpp>
+
+#include "pg/error.hpp"
 #include "relay/event_rows.hpp"
 #include "relay/link_count.hpp"
 #include "relay/query_sql.hpp"
@@ -103,7 +106,19 @@ struct Scope {
   std::chrono::sys_seconds now;
   nostr::Seq head;
   Deadline deadline;
-  StillWanted still_wanted;
+  const ReadInterrupt& interrupt;
+};
+
+// Names the connection that works for a read, as long as this lives.
+class InUse {
+ public:
+  InUse(ReadInterrupt& read, pg::Connection& connection) : read_(read) { read_.use(&connection); }
+  ~InUse() { read_.use(nullptr); }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  ReadInterrupt& read_;
 };
 
 // Gets the events that pass, in the order of the read. False: that is enough.
@@ -161,7 +176,7 @@ class FilterRead {
       last = live->seq;
       return page.add(std::move(live));
     };
-    for (bool more = true; more;) {
+    for (bool more = true; more && !scope_.interrupt.has_ended();) {
       pg::Params params(after.value, scope_.head.value, static_cast<std::int64_t>(kPageRowsMax));
       if (plan_.by_links) params.add(filter_.tag('t')->values());
       const auto statement = plan_.by_links ? sql::kKeysByTopicSeq : sql::kKeysBySeq;
@@ -174,6 +189,7 @@ class FilterRead {
   // Gives what passes of the next page of candidates, newest first and none older than `oldest`. False: it
   // was the last, or enough.
   Task<bool> next_page(std::size_t rows, std::int64_t oldest, const Take& take) {
+    if (scope_.interrupt.has_ended()) co_return false;
     auto query = page_query(filter_, plan_.ways[choice_.next()], cursor_, oldest, rows);
     const auto keys =
         co_await scope_.connection.query(query.statement, std::move(query.params), scope_.deadline);
@@ -217,7 +233,7 @@ class FilterRead {
   Task<bool> take_events(const Keys& keys, const Take& take) {
     auto count_max = keys.ids.size();
     for (std::size_t first = 0; first < keys.ids.size();) {
-      if (!scope_.still_wanted()) co_return false;
+      if (scope_.interrupt.has_ended()) co_return false;
       const auto count = std::min(count_max, keys.ids.size() - first);
       auto query = keys.query(first, count);
       const auto rows =
@@ -297,6 +313,18 @@ Task<std::uint64_t> count_together(std::deque<Walk>& walks) {
 
 }  // namespace
 
+void ReadInterrupt::end(const std::shared_ptr<ReadInterrupt>& read) {
+  if (!read || read->ended_.exchange(true)) return;
+  asio::post(read->executor_, [read] {
+    if (read->connection_ != nullptr) read->connection_->interrupt();
+  });
+}
+
+void ReadInterrupt::use(pg::Connection* connection) {
+  if (connection != nullptr && ended_) throw pg::DeadlineExceeded("nobody waits for the read any more");
+  connection_ = connection;
+}
+
 std::size_t Reader::limit_of(const Filter& filter) const {
   const auto limits = this->limits();
   return std::min<std::size_t>(filter.limit.value_or(static_cast<std::uint32_t>(limits.limit_default)),
@@ -305,7 +333,8 @@ std::size_t Reader::limit_of(const Filter& filter) const {
 
 // What the index finds. Asked before a connection is taken: whoever waits for a second one while holding a
 // first can wait for ever.
-Task<outbox::SearchResult> Reader::find_ranked(const Filter& filter, Deadline deadline) {
+Task<outbox::SearchResult> Reader::find_ranked(const Filter& filter, Deadline deadline,
+                                               ReadInterruptPtr interrupt) {
   const auto plan = plan_read(filter, policy_);
   if (plan.ways.empty()) co_return outbox::SearchResult{};
   outbox::SearchRequest request;
@@ -323,22 +352,25 @@ Task<outbox::SearchResult> Reader::find_ranked(const Filter& filter, Deadline de
   request.since = filter.since;
   request.until = filter.until;
   request.limit = limit_of(filter) + 1;
+  request.on_connection = [interrupt](pg::Connection* connection) { interrupt->use(connection); };
   co_return co_await search_->find(std::move(request), deadline);
 }
 
 Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer, Deadline deadline,
-                              StillWanted still_wanted) {
+                              ReadInterruptPtr interrupt) {
   std::vector<outbox::SearchResult> ranked(filters.size());
   for (std::size_t i = 0; i < filters.size(); ++i) {
-    if (filters[i].search && limit_of(filters[i]) > 0) ranked[i] = co_await find_ranked(filters[i], deadline);
+    const bool is_ranked = filters[i].search && limit_of(filters[i]) > 0 && !interrupt->has_ended();
+    if (is_ranked) ranked[i] = co_await find_ranked(filters[i], deadline, interrupt);
   }
   const auto lease = co_await pool_.acquire(deadline);
+  const InUse in_use(*interrupt, *lease);
   ReadResult result;
   result.head = co_await head_of(*lease, deadline);
-  const Scope scope{*lease, viewer, seconds_of(clock_.now()), result.head, deadline, std::move(still_wanted)};
+  const Scope scope{*lease, viewer, seconds_of(clock_.now()), result.head, deadline, *interrupt};
   const auto after = filters.front().seq_after;
   StoredPage page(order_of(filters), limits().bytes_max);
-  for (std::size_t i = 0; i < filters.size() && scope.still_wanted(); ++i) {
+  for (std::size_t i = 0; i < filters.size() && !interrupt->has_ended(); ++i) {
     const auto& filter = filters[i];
     const auto limit = limit_of(filter);
     auto plan = plan_read(filter, policy_);
@@ -361,8 +393,10 @@ Task<ReadResult> Reader::read(const std::vector<Filter>& filters, Viewer viewer,
   co_return result;
 }
 
-Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer viewer, Deadline deadline) {
+Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer viewer, Deadline deadline,
+                                  ReadInterruptPtr interrupt) {
   const auto lease = co_await pool_.acquire(deadline);
+  const InUse in_use(*interrupt, *lease);
   const auto& first = filters.front();
   if (filters.size() == 1) {
     const auto plan = plan_read(first, policy_);
@@ -382,7 +416,7 @@ Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer vie
     co_return static_cast<std::uint64_t>(rows.one().get<std::int64_t>(0));
   }
   const auto head = co_await head_of(*lease, deadline);
-  const Scope scope{*lease, viewer, seconds_of(clock_.now()), head, deadline, [] { return true; }};
+  const Scope scope{*lease, viewer, seconds_of(clock_.now()), head, deadline, *interrupt};
   std::deque<Walk> walks;
   for (const auto& filter : filters) {
     auto plan = plan_read(filter, policy_);
@@ -401,8 +435,8 @@ Task<ReadResult> Reader::recent(const std::string& topic, std::size_t events_max
   ReadPlan plan;
   plan.ways.push_back({Path::topic, 't', {topic}});
   const Viewer everything{.sees_all = true};
-  const Scope scope{*lease,      everything, std::chrono::sys_seconds::min(),
-                    result.head, deadline,   [] { return true; }};
+  const ReadInterrupt never{Executor()};
+  const Scope scope{*lease, everything, std::chrono::sys_seconds::min(), result.head, deadline, never};
   StoredPage page(StoredPage::Order::newest_first, bytes_max);
   FilterRead read(scope, filter, std::move(plan));
   co_await read.newest(events_max, page);

@@ -8,6 +8,7 @@
 // COUNT holds a page of ids for each filter.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -40,8 +41,25 @@ struct ReadResult {
   nostr::Seq cursor;  // where to go on: the head, or the last event of a result by seq that was cut
 };
 
-// Asked while a result is being read. False: nobody waits for it any more, and it may end anyhow.
-using StillWanted = std::function<bool()>;
+// Ends a read that nobody waits for any more: the statement under way is cancelled on the server, and the read
+// throws what a deadline throws, or ends anyhow.
+class ReadInterrupt {
+ public:
+  explicit ReadInterrupt(Executor executor) : executor_(std::move(executor)) {}
+
+  // From anywhere.
+  static void end(const std::shared_ptr<ReadInterrupt>& read);
+  [[nodiscard]] bool has_ended() const { return ended_; }
+  // The connection that works for the read, null when none does. On the executor of the read. Throws
+  // pg::DeadlineExceeded when the read has ended already.
+  void use(pg::Connection* connection);
+
+ private:
+  const Executor executor_;
+  std::atomic<bool> ended_ = false;
+  pg::Connection* connection_ = nullptr;
+};
+using ReadInterruptPtr = std::shared_ptr<ReadInterrupt>;
 
 class Reader {
  public:
@@ -58,8 +76,9 @@ class Reader {
   // their rank; then no filter of the REQ is sorted with the others. A filter with a limit of 0 is not read;
   // the result says `more` for it.
   Task<ReadResult> read(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline,
-                        StillWanted still_wanted);
-  Task<std::uint64_t> count(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline);
+                        ReadInterruptPtr interrupt);
+  Task<std::uint64_t> count(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline,
+                            ReadInterruptPtr interrupt);
   // The newest events of a topic that are in effect, whoever may see them.
   Task<ReadResult> recent(const std::string& topic, std::size_t events_max, std::size_t bytes_max,
                           Deadline deadline);
@@ -70,7 +89,8 @@ class Reader {
   [[nodiscard]] std::size_t limit_of(const nostr::Filter& filter) const;
 
  private:
-  Task<outbox::SearchResult> find_ranked(const nostr::Filter& filter, Deadline deadline);
+  Task<outbox::SearchResult> find_ranked(const nostr::Filter& filter, Deadline deadline,
+                                         ReadInterruptPtr interrupt);
 
   pg::Pool& pool_;
   const Clock& clock_;

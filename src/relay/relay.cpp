@@ -125,6 +125,7 @@ HubOptions hub_options_from(const Config& config, nostr::TopicPolicy policy, pg:
   options.policy = policy;
   options.subscriptions_max = size_of(config.get(keys::kSubscriptionsMax));
   options.query_timeout = config.get(keys::kQueryTimeout);
+  if (config.get(net::keys::kRates) == "on") options.read_budget = config.get(keys::kReadBudget);
   options.cache.events_max = size_of(config.get(keys::kCacheEvents));
   options.cache.bytes_max = size_of(config.get(keys::kCacheBytes));
   return options;
@@ -224,6 +225,7 @@ class Relay {
                   metrics_,
                   writer_,
                   hub_,
+                  pages_,
                   ephemeral_,
                   event_rate_,
                   req_rate_,
@@ -322,6 +324,7 @@ class Relay {
   Reader reader_;
   Hub hub_;
   Writer writer_;
+  PageMemory pages_{metrics_};
   EphemeralExchange ephemeral_;
   Eraser eraser_;
   Retention retention_;

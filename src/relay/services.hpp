@@ -20,6 +20,7 @@
 #include "relay/dedupe_counts.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/metrics.hpp"
+#include "relay/page_memory.hpp"
 #include "relay/topic_book.hpp"
 
 namespace todoke::relay {
@@ -61,6 +62,7 @@ struct SessionServices {
   RelayMetrics& metrics;
   Writer& writer;
   Hub& hub;
+  PageMemory& pages;
   EphemeralExchange& ephemeral;
   net::RateLimiter& event_rate;
   net::RateLimiter& req_rate;

@@ -27,6 +27,9 @@ using Answer = nostr::MessageRefusal::Answer;
 
 // Messages in a row that nobody can understand, or CLOSEs beyond the rate: this is no client.
 constexpr std::size_t kBadMessagesMax = 100;
+// A client that has been told so often in a row to slow down is made to: one message a second.
+constexpr std::size_t kRefusedFreelyMax = 50;
+constexpr std::chrono::seconds kSlowedDownFor(1);
 constexpr std::string_view kNotUnderstood = "too many messages that can't be understood";
 // Keys that a connection may prove; a client has a handful of accounts.
 constexpr std::size_t kAuthenticatedMax = 16;
@@ -85,7 +88,7 @@ Session::Session(SessionServices& services, std::string address, std::string_vie
 void Session::on_open(const std::shared_ptr<net::WsConnection>& connection) {
   connection_ = connection;
   executor_ = connection->executor();
-  output_ = std::make_shared<ClientOutput>(connection, [weak = weak_from_this()] {
+  output_ = std::make_shared<ClientOutput>(connection, services_.pages, [weak = weak_from_this()] {
     if (const auto session = weak.lock()) session->services_.hub.page_done(session);
   });
   services_.on_open(shared_from_this());
@@ -178,18 +181,32 @@ void Session::refuse(const nostr::EventId& id, Reason reason) {
 // The address pays always, so that keys, of which anybody can make as many as he likes, open no new allowance;
 // the key that was proven first pays besides, wherever it is. Where an operator grants an address more than one
 // client's rates (limits.address_factor), those who have proven no key share one client's among them.
-bool Session::pays(net::RateLimiter& rate, std::string_view what, double cost) const {
+bool Session::pays(net::RateLimiter& rate, std::string_view what, double cost) {
   using Charge = net::RateLimiter::Charge;
   const auto factor = services_.settings.load()->address_factor;
   const auto who = authenticated_.empty() ? "anonymous " + network_ : authenticated_.front().hex();
   const std::array<Charge, 2> charges{Charge{network_, neighbourhood_, factor}, Charge{who, neighbourhood_}};
   const bool only_address = authenticated_.empty() && factor == 1;
-  if (rate.take(std::span(charges).first(only_address ? 1 : 2), cost).allowed) return true;
+  if (rate.take(std::span(charges).first(only_address ? 1 : 2), cost).allowed) {
+    refused_in_a_row_ = 0;
+    return true;
+  }
+  if (&rate != &services_.close_rate && ++refused_in_a_row_ > kRefusedFreelyMax) read_slower();
   services_.refusals.refused(what, address_, services_.clock.steady());
   return false;
 }
 
-bool Session::pays_for_event(std::size_t bytes, std::size_t rows) const {
+// A refusal costs the node a message's inflation, reading and answer all the same.
+void Session::read_slower() {
+  if (!connection_) return;
+  services_.metrics.slowed.add();
+  connection_->pause_reading();
+  spawn(executor_, sleep_for(kSlowedDownFor), [session = shared_from_this()](const std::exception_ptr&) {
+    if (session->connection_) session->connection_->resume_reading();
+  });
+}
+
+bool Session::pays_for_event(std::size_t bytes, std::size_t rows) {
   const double factor =
       services_.pressure.of(outbox::PressureInput::backlog) >= kPressureTightens ? kTightenedFactor : 1;
   return pays(services_.event_rate, "event", cost_of(bytes, rows) * factor);
@@ -293,8 +310,7 @@ std::optional<Reason> Session::wrong_topics(const std::vector<nostr::Filter>& fi
   return std::nullopt;
 }
 
-std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters,
-                                          std::size_t bytes) const {
+std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filters, std::size_t bytes) {
   if (!pays(services_.req_rate, "req", cost_of_question(bytes, filters.size()))) return Reason::rate_limited;
   if (must_authenticate()) return Reason::auth_required;
   if (asks_for_search(filters)) {

@@ -31,6 +31,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void on_close(std::uint16_t code, std::string_view reason) override;
   void on_written(std::size_t bytes) override;
 
+  [[nodiscard]] const std::string& network() const override { return network_; }
   void deliver(std::vector<net::FramePtr> frames) override;
   void deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) override;
 
@@ -63,11 +64,12 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void end(std::string_view why);
 
   [[nodiscard]] std::optional<nostr::Reason> refusal_of(const std::vector<nostr::Filter>& filters,
-                                                        std::size_t bytes) const;
+                                                        std::size_t bytes);
   [[nodiscard]] std::optional<nostr::Reason> wrong_topics(const std::vector<nostr::Filter>& filters) const;
   [[nodiscard]] bool must_authenticate() const;
-  [[nodiscard]] bool pays(net::RateLimiter& rate, std::string_view what, double cost) const;
-  [[nodiscard]] bool pays_for_event(std::size_t bytes, std::size_t rows) const;
+  [[nodiscard]] bool pays(net::RateLimiter& rate, std::string_view what, double cost);
+  [[nodiscard]] bool pays_for_event(std::size_t bytes, std::size_t rows);
+  void read_slower();
   [[nodiscard]] SubscriberPtr self() { return shared_from_this(); }
 
   SessionServices& services_;
@@ -82,6 +84,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   bool challenged_ = false;
   std::vector<nostr::Pubkey> authenticated_;
   std::size_t bad_messages_ = 0;          // in a row
+  std::size_t refused_in_a_row_ = 0;      // for the rate, CLOSEs apart
   std::shared_ptr<ClientOutput> output_;  // made by on_open
 };
 

@@ -15,6 +15,8 @@ namespace todoke::relay {
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
+  // Whose budget its reads are on: the network of its address (net/client_network.hpp). Never changes.
+  [[nodiscard]] virtual const std::string& network() const = 0;
   virtual void deliver(std::vector<net::FramePtr> frames) = 0;
   // Stored events and what ends them. The connection calls Hub::page_done when there is room for another
   // page.

@@ -29,9 +29,9 @@ Subscriptions::Subscriptions(Executor executor, Executor read_executor, const Hu
       metrics_(metrics),
       live_(options.waiting_max, clock, metrics,
             [this](Subscription& subscription) { fail_as_too_slow(subscription); }),
-      reads_({options.reads_max, options.reads_under_way_max}, query_timeout_, clock, metrics.reads_under_way,
-             metrics.reads_waiting, read_hooks()),
-      counts_({options.reads_max, options.counts_under_way_max}, query_timeout_, clock,
+      reads_({options.reads_max, options.reads_under_way_max, options.read_budget}, query_timeout_, clock,
+             metrics.reads_under_way, metrics.reads_waiting, read_hooks()),
+      counts_({options.reads_max, options.counts_under_way_max, options.read_budget}, query_timeout_, clock,
               metrics.counts_under_way, metrics.counts_waiting, count_hooks()),
       idle_(executor_) {}
 
@@ -40,10 +40,28 @@ Subscriptions::~Subscriptions() = default;
 Peer& Subscriptions::peer_of(const SubscriberPtr& subscriber) {
   auto& peer = peers_[subscriber.get()];
   if (!peer) {
-    peer = std::make_unique<Peer>();
-    peer->subscriber = subscriber;
+    peer = std::make_unique<Peer>(subscriber, household_of(subscriber->network()));
+    ++peer->household->connections;
   }
   return *peer;
+}
+
+HouseholdPtr Subscriptions::household_of(const std::string& network) {
+  if (households_.size() >= households_checked_at_) forget_households();
+  auto& household = households_[network];
+  if (!household) household = std::make_shared<Household>();
+  return household;
+}
+
+void Subscriptions::forget_households() {
+  const auto now = clock_.steady();
+  const auto budget = options_.read_budget;
+  std::erase_if(households_, [&](const auto& entry) {
+    auto& household = *entry.second;
+    return household.connections == 0 && household.reads.is_forgettable(now, budget) &&
+           household.counts.is_forgettable(now, budget);
+  });
+  households_checked_at_ = std::max(kHouseholdsMin, 2 * households_.size());
 }
 
 Peer* Subscriptions::find_peer(const Subscriber& subscriber) {
@@ -112,7 +130,21 @@ void Subscriptions::release(Peer& peer, std::size_t bytes) {
 }
 
 void Subscriptions::close(const Subscriber& subscriber, const std::string& sub) {
-  if (auto* peer = find_peer(subscriber)) remove(*peer, sub);
+  auto* peer = find_peer(subscriber);
+  if (peer == nullptr) return;
+  remove(*peer, sub);
+  end_counts(*peer, sub);
+}
+
+void Subscriptions::end_counts(Peer& peer, std::string_view sub) {
+  counts_.forget(peer.counts, [&](const CountPtr& waiting) {
+    const bool is_meant = waiting->request.sub.text() == sub;
+    if (is_meant) release(peer, waiting->bytes);
+    return is_meant;
+  });
+  for (const auto& count : peer.counting) {
+    if (count->request.sub.text() == sub) ReadInterrupt::end(count->read);
+  }
 }
 
 void Subscriptions::page_done(const Subscriber& subscriber) {
@@ -124,6 +156,8 @@ void Subscriptions::leave(const Subscriber& subscriber) {
   if (peer == nullptr) return;
   reads_.leave(peer->reads);
   counts_.leave(peer->counts);
+  for (const auto& count : peer->counting) ReadInterrupt::end(count->read);
+  --peer->household->connections;
   while (!peer->subscriptions.empty()) remove(*peer, std::string(peer->subscriptions.begin()->first));
   release(*peer, peer->filter_bytes);
   peers_.erase(&subscriber);
@@ -137,7 +171,7 @@ void Subscriptions::remove(Peer& peer, const std::string& sub) {
   release(peer, subscription.bytes);
   reads_.forget(peer.reads, [&](const auto& waiting) { return waiting == found->second; });
   subscription.peer = nullptr;
-  subscription.open = false;
+  ReadInterrupt::end(subscription.read);
   metrics_.subscriptions.add(-1);
   peer.subscriptions.erase(found);
 }

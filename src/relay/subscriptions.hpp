@@ -7,7 +7,8 @@
 //
 // Bounded: subscriptions of a connection and their memory, that of the process, reads and counts under way,
 // counts of a connection that wait, the time of a REQ or COUNT (`query_timeout`), windows of recent events
-// that are being filled.
+// that are being filled. What is remembered of clients that have gone is bounded by what they can have used of
+// the database in a minute: hardly anything is forgotten at once.
 //
 // Lives on the hub's executor; the reader alone runs elsewhere, and is given nothing there that changes
 // meanwhile.
@@ -65,8 +66,14 @@ class Subscriptions {
   Task<void> wait_for_reads();
 
  private:
+  // So many are not worth looking for those that can be forgotten.
+  static constexpr std::size_t kHouseholdsMin = 1'024;
+
   Peer& peer_of(const SubscriberPtr& subscriber);
   Peer* find_peer(const Subscriber& subscriber);
+  HouseholdPtr household_of(const std::string& network);
+  void forget_households();
+  void end_counts(Peer& peer, std::string_view sub);
   [[nodiscard]] std::optional<nostr::Reason> refusal_of(const Peer& peer,
                                                         std::span<const nostr::Filter> filters,
                                                         std::size_t bytes) const;
@@ -90,8 +97,9 @@ class Subscriptions {
   bool answer_from_memory(Subscription& subscription);
   void fill_windows(const Subscription& subscription);
   Task<void> fill_window(std::string topic, std::uint64_t number);
-  Task<void> read_stored(SubscriptionPtr subscription, Viewer viewer, Deadline deadline);
-  Task<void> read_count(CountPtr count, Viewer viewer, Deadline deadline);
+  Task<void> read_stored(SubscriptionPtr subscription, HouseholdPtr household, Viewer viewer,
+                         Deadline deadline);
+  Task<void> read_count(CountPtr count, HouseholdPtr household, Viewer viewer, Deadline deadline);
   void finish_read(Subscription& subscription, ReadResult result);
   void finish_count(Peer& peer, const Count& count, std::uint64_t found);
   void run_task(Task<void> task);
@@ -109,6 +117,9 @@ class Subscriptions {
   RelayMetrics& metrics_;
   FanOut live_;
   HashMap<const Subscriber*, std::unique_ptr<Peer>> peers_;
+  // Also of clients that have gone and whose use of the database is not forgiven yet.
+  HashMap<std::string, HouseholdPtr> households_;
+  std::size_t households_checked_at_ = kHouseholdsMin;
   std::size_t filter_bytes_ = 0;
   ReadLine reads_;
   CountLine counts_;

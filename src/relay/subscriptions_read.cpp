@@ -40,7 +40,9 @@ ReadLine::Hooks Subscriptions::read_hooks() {
               [this](SubscriptionPtr job, ReadLine::Duration left) {
                 fill_windows(*job);
                 const auto viewer = job->peer->viewer;
-                run_task(read_stored(std::move(job), viewer, Deadline::after(left)));
+                auto household = job->peer->household;
+                job->read = std::make_shared<ReadInterrupt>(read_executor_);
+                run_task(read_stored(std::move(job), std::move(household), viewer, Deadline::after(left)));
               },
           .refuse = [this](const SubscriptionPtr& job) { fail_as_too_slow(*job); }};
 }
@@ -49,8 +51,11 @@ CountLine::Hooks Subscriptions::count_hooks() {
   return {.answer_at_once = [](const CountPtr&) { return false; },
           .begin_read =
               [this](CountPtr job, CountLine::Duration left) {
-                const auto viewer = peer_of(job->subscriber).viewer;
-                run_task(read_count(std::move(job), viewer, Deadline::after(left)));
+                auto& peer = peer_of(job->subscriber);
+                const auto viewer = peer.viewer;
+                job->read = std::make_shared<ReadInterrupt>(read_executor_);
+                peer.counting.push_back(job);
+                run_task(read_count(std::move(job), peer.household, viewer, Deadline::after(left)));
               },
           .refuse =
               [this](const CountPtr& job) {
@@ -107,33 +112,43 @@ void Subscriptions::finish_read(Subscription& subscription, ReadResult result) {
   live_.go_live(subscription, result.head);
 }
 
-Task<void> Subscriptions::read_stored(SubscriptionPtr subscription, Viewer viewer, Deadline deadline) {
-  const auto still_wanted = [&] { return subscription->open.load(); };
-  auto result = co_await attempt(
-      run_on(read_executor_, reader_.read(subscription->filters, viewer, deadline, still_wanted)));
-  if (!result) {
+Task<void> Subscriptions::read_stored(SubscriptionPtr subscription, HouseholdPtr household, Viewer viewer,
+                                      Deadline deadline) {
+  const auto read = subscription->read;
+  auto result =
+      co_await attempt(run_on(read_executor_, reader_.read(subscription->filters, viewer, deadline, read)));
+  subscription->read.reset();
+  if (read->has_ended()) {
+    metrics_.reads_interrupted.add();
+  } else if (!result) {
     log::warning("live", "a REQ failed", {{"error", describe(result.error())}});
     fail_query(subscription->peer, subscription->sub.text(), subscription->opened_at,
                reason_of(result.error()));
-  } else if (subscription->peer != nullptr) {  // neither closed nor replaced meanwhile
+  } else {
     finish_read(*subscription, std::move(*result));
   }
   auto* peer = find_peer(*subscription->subscriber);
-  reads_.read_ended(peer == nullptr ? nullptr : &peer->reads);
+  reads_.read_ended(household->reads, peer == nullptr ? nullptr : &peer->reads);
 }
 
-Task<void> Subscriptions::read_count(CountPtr count, Viewer viewer, Deadline deadline) {
-  const auto found =
-      co_await attempt(run_on(read_executor_, reader_.count(count->request.filters, viewer, deadline)));
+Task<void> Subscriptions::read_count(CountPtr count, HouseholdPtr household, Viewer viewer,
+                                     Deadline deadline) {
+  const auto found = co_await attempt(
+      run_on(read_executor_, reader_.count(count->request.filters, viewer, deadline, count->read)));
   auto* peer = find_peer(*count->subscriber);
-  if (peer != nullptr) release(*peer, count->bytes);
-  if (!found) {
+  if (peer != nullptr) {
+    release(*peer, count->bytes);
+    std::erase(peer->counting, count);
+  }
+  if (count->read->has_ended()) {
+    metrics_.reads_interrupted.add();
+  } else if (!found) {
     log::warning("live", "a COUNT failed", {{"error", describe(found.error())}});
     fail_query(peer, count->request.sub.text(), count->opened_at, reason_of(found.error()));
   } else if (peer != nullptr) {
     finish_count(*peer, *count, *found);
   }
-  counts_.read_ended(peer == nullptr ? nullptr : &peer->counts);
+  counts_.read_ended(household->counts, peer == nullptr ? nullptr : &peer->counts);
 }
 
 void Subscriptions::finish_count(Peer& peer, const Count& count, std::uint64_t found) {

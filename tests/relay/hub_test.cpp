@@ -30,6 +30,8 @@ class Peer final : public relay::Subscriber {
     remember(std::move(eose));
   }
 
+  [[nodiscard]] const std::string& network() const override { return network_; }
+
   [[nodiscard]] std::vector<std::string> got() const {
     const std::lock_guard lock(mutex_);
     return got_;
@@ -52,6 +54,7 @@ class Peer final : public relay::Subscriber {
   }
 
   static inline std::atomic<int> next_moment_ = 0;
+  const std::string network_ = "192.0.2.1";
   mutable std::mutex mutex_;
   std::vector<std::string> got_;
   std::vector<int> moments_;
