@@ -129,6 +129,7 @@ TEST_F(ClientOutputTest, PageIsHeldUntilTheSocketHasTakenIt) {
 TEST_F(ClientOutputTest, ConnectionWithMoreThanItsShareIsClosedWhenAllHoldTooMuch) {
   const auto modest_connection = std::make_shared<Connection>(io.get_executor());
   const auto modest = std::make_shared<ClientOutput>(modest_connection, memory, [] {});
+  for (int i = 0; i < 100; ++i) modest->add_page(nostr::SubId::from("e").value(), {}, "EOSE");
   modest->add_page(nostr::SubId::from("m").value(), {live}, "EOSE");
   add_page("s", 30);
   io.run();

@@ -20,6 +20,7 @@ class PageMemory {
 
   // A connection that held `held` holds `more` besides. False: too much, the connection is to be closed.
   bool take(std::size_t held, std::size_t more) {
+    if (more == 0) return true;
     if (held == 0) ++holders_;
     const auto all = bytes_ += more;
     gauge_.set(static_cast<double>(all));
