@@ -124,7 +124,7 @@ void with_running_database(const Config& config, std::function<Task<void>(pg::Co
 }
 
 void with_made_database(const Config& config, std::function<Task<void>(pg::Connection&)> work) {
-  const auto cluster = embedded::layout_of(data_folder(config), geteuid()).cluster;
+  const auto cluster = embedded::layout_of(data_folder(config)).cluster;
   if (database_in_use(config).embedded && !std::filesystem::exists(cluster)) {
     throw UserError(
         fmt::format("there is no database in {}: `todoke migrate` makes one", data_folder(config).string()));

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "nostr/event_parse.hpp"
 #include "relay/settings.hpp"
 
 namespace todoke::relay {

@@ -19,6 +19,8 @@
 
 #include "base/config.hpp"
 #include "base/metrics.hpp"
+#include "nostr/event_parse.hpp"
+#include "nostr/rules.hpp"
 #include "outbox/log_signal.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
