@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto view = view_of({report}, time_in_force);
     const auto twice = view_of({report, report}, time_in_force);
     require(view.state == twice.state && view.fills == twice.fills);
-    if (!view.is_taken() && view.state != FixView::State::rejected) continue;
+    if (!view.is_acknowledged() && view.state != FixView::State::rejected) continue;
     const auto result = result_of(view, order_of(time_in_force));
     require(result.status == ExecStatus::ok || result.fills.empty());
     require_kept(result);
