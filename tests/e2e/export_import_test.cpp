@@ -69,7 +69,7 @@ class ExportImport : public testing::Test {
   TempFolder folder;
 };
 
-TEST_F(ExportImport, WhatIsExportedAndImportedElsewhereIsTheSameSetInTheSameOrder) {
+TEST_F(ExportImport, WhatIsExportedAndImportedElsewhereIsTheSameSet) {
   const auto doomed = event("doomed");
   const Lines sent{line_of(event("plain")),
                    line_of(event("escaped \" \\ \n \t and \xE2\x98\x83 and \x01")),
@@ -91,7 +91,7 @@ TEST_F(ExportImport, WhatIsExportedAndImportedElsewhereIsTheSameSetInTheSameOrde
   EXPECT_THAT(in.err, HasSubstr("10 events stored, 0 there already"));
   const auto out = todoke_in(folder, {"export"});
   EXPECT_EQ(out.code, 0) << out.err;
-  EXPECT_EQ(lines_of(out.out), kept);
+  EXPECT_EQ(sorted(lines_of(out.out)), sorted(kept));
   EXPECT_THAT(out.err, testing::ContainsRegex("8 events exported, .*go on later with --after [0-9]+\n"));
 
   EXPECT_EQ(todoke_in(folder, {"export", "--gzip", "--out", path("events.gz")}).code, 0);
@@ -101,7 +101,7 @@ TEST_F(ExportImport, WhatIsExportedAndImportedElsewhereIsTheSameSetInTheSameOrde
     TodokeUp node(other.path());
     node.wait_ready();
     EXPECT_EQ(todoke_in(other, {"import", path(packed)}).code, 0);
-    EXPECT_EQ(lines_of(todoke_in(other, {"export"}).out), kept) << packed;
+    EXPECT_EQ(sorted(lines_of(todoke_in(other, {"export"}).out)), sorted(kept)) << packed;
     EXPECT_EQ(node.sql("SELECT DISTINCT source FROM cn_relay.events"), "import\n");
   }
 }
