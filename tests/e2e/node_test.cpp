@@ -333,9 +333,9 @@ TEST_F(Node, RunsAsAPlainUser) {
   EXPECT_EQ(node.wait().code, 0);
 }
 
-TEST_F(Node, WorksWhereOnlyRootCanReachTheFolder) {
+TEST_F(Node, StayingRootItWorksWhereOnlyRootCanReachTheFolder) {
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0700));
-  TodokeUp node(folder.path() / "deep/data");
+  TodokeUp node(folder.path() / "deep/data", {"--server.user", "root"});
   node.wait_ready();
   EXPECT_EQ(node.sql("select 1"), "1");
   node.process().kill(SIGTERM);
