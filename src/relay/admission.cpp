@@ -87,7 +87,9 @@ std::optional<Reason> held_back(const Incoming& incoming, const TopicSet& topics
   if (level >= kPressureStopsBackfill && incoming.source == Source::backfill) return Reason::no_backfill;
   const bool is_low = std::all_of(incoming.topics.begin(), incoming.topics.end(),
                                   [&](const auto& topic) { return topics.is_low_priority(topic); });
-  if (level >= kPressureHolds && is_low) return Reason::capacity;
+  // A request to vanish makes room.
+  const bool vanishes = incoming.event->kind() == nostr::kVanish;
+  if (level >= kPressureHolds && is_low && !vanishes) return Reason::capacity;
   return std::nullopt;
 }
 

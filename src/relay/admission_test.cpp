@@ -88,6 +88,18 @@ TEST(HeldBack, EachStepOfEitherInputHoldsMore) {
   }
 }
 
+TEST(HeldBack, ARequestToVanishDoesNotWaitForTheConsumers) {
+  TopicSet::Topics low;
+  low.emplace(kTopicA, TopicSet::Topic{.low_priority = true, .limits = {}});
+  const TopicSet set(kPlain, {}, std::move(low));
+  Pressure pressure;
+  pressure.set(PressureInput::backlog, 2);
+  auto request = incoming_of(event_of(author(1), nostr::kVanish, {}));
+  request.topics = {kTopicA};
+  EXPECT_EQ(held_back(request, set, pressure), std::nullopt);
+  EXPECT_THAT(held_back(from(Source::ws, {kTopicA}), set, pressure), Optional(Reason::capacity));
+}
+
 TEST(HeldBack, AFullNodeTakesNothing) {
   Pressure pressure;
   pressure.set_node_full(true);

@@ -163,7 +163,7 @@ SELECT hit.event_id, hit.created_at,
 FROM hit ORDER BY hit.ord;
 
 -- The requests to vanish of the batch that store_events has just stored. From this commit on nothing of their authors up
--- to then is taken; what is there is erased later (vanish.sql).
+-- to then is taken; what is there is erased later (eraser.sql).
 -- name: request_vanish
 INSERT INTO cn_relay.vanish_requests AS q (pubkey, request_id, until)
 SELECT r.pubkey, r.request_id, r.created_at

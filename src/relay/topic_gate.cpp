@@ -57,7 +57,10 @@ std::vector<Incoming> TopicGate::keep_out(std::vector<Incoming>& batch, const To
   taken.reserve(batch.size());
   for (auto& incoming : batch) {
     const auto more = use_of(incoming);
-    std::erase_if(incoming.topics, [&](const auto& topic) { return !takes(topic, more); });
+    // A request to vanish makes room.
+    if (incoming.event->kind() != nostr::kVanish) {
+      std::erase_if(incoming.topics, [&](const auto& topic) { return !takes(topic, more); });
+    }
     (incoming.topics.empty() ? refused : taken).push_back(std::move(incoming));
   }
   batch = std::move(taken);

@@ -48,6 +48,18 @@ TEST(TopicGate, LetsInWhatThereIsRoomForAndNotOneMore) {
   EXPECT_EQ(batch.size(), 3U);
 }
 
+TEST(TopicGate, AFullTopicTakesARequestToVanish) {
+  const auto topics = set_of(kTopicA, {.events_max = 1});
+  TopicGate gate;
+  gate.set_use(holding(1));
+  auto batch = events_in(1, {kTopicA});
+  batch.push_back(incoming_of(event_of(author(1), nostr::kVanish, {})));
+  batch.back().topics = {kTopicA};
+  EXPECT_EQ(gate.keep_out(batch, topics).size(), 1U);
+  ASSERT_EQ(batch.size(), 1U);
+  EXPECT_EQ(batch.front().event->kind(), nostr::kVanish);
+}
+
 TEST(TopicGate, WhatWasNotStoredTakesNoRoom) {
   const auto topics = set_of(kTopicA, {.events_max = 3});
   TopicGate gate;
