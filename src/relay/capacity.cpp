@@ -25,7 +25,8 @@ constexpr int kPagesOfTopic = 50;
 constexpr std::chrono::milliseconds kPause(20);
 constexpr std::chrono::minutes kPurgeMax(10);
 
-constexpr std::int64_t kNeededTenths = 14;
+constexpr std::int64_t kNeededTenths = 16;
+constexpr std::int64_t kNeededTenthsWithSearch = 25;
 constexpr int kMebibyteBits = 20;
 
 std::string use_text(std::string_view what, std::int64_t used, std::int64_t limit) {
@@ -80,7 +81,7 @@ Task<std::int64_t> purge_from_topic(pg::Pool& pool, SystemTime at, std::string t
 
 CapacityLimits capacity_from(const Config& config) {
   return {config.get(keys::kCapacityBytes), config.get(keys::kCapacityEvents),
-          static_cast<std::int32_t>(config.get(keys::kCapacityKeepDays))};
+          static_cast<std::int32_t>(config.get(keys::kCapacityKeepDays)), search_is_on(config)};
 }
 
 Task<DatabaseUse> database_use(pg::Connection& connection, Deadline deadline) {
@@ -90,13 +91,14 @@ Task<DatabaseUse> database_use(pg::Connection& connection, Deadline deadline) {
                         row.get<std::int64_t>("bytes")};
 }
 
-std::int64_t bytes_needed(const DatabaseUse& use) {
-  return use.bytes / 10 * kNeededTenths;
+std::int64_t bytes_needed(const DatabaseUse& use, bool has_search) {
+  return use.bytes / 10 * (has_search ? kNeededTenthsWithSearch : kNeededTenths);
 }
 
 std::int64_t share_in_use(const DatabaseUse& use, const CapacityLimits& limits) {
-  return std::max(outbox::share_in_use(std::min(use.size, bytes_needed(use)), limits.bytes_max),
-                  outbox::share_in_use(use.events, limits.events_max));
+  return std::max(
+      outbox::share_in_use(std::min(use.size, bytes_needed(use, limits.has_search)), limits.bytes_max),
+      outbox::share_in_use(use.events, limits.events_max));
 }
 
 std::int64_t events_to_drop(const TopicUse& use, const TopicLimits& limits) {
@@ -224,7 +226,7 @@ Task<void> CapacityKeeper::purge_topics() {
 }
 
 void CapacityKeeper::report(const DatabaseUse& use, const CapacityLimits& limits, std::int64_t share) {
-  const auto used = std::min(use.size, bytes_needed(use));
+  const auto used = std::min(use.size, bytes_needed(use, limits.has_search));
   size_.set(static_cast<double>(use.size));
   bytes_.set(static_cast<double>(used));
   bytes_max_.set(static_cast<double>(limits.bytes_max));

@@ -34,6 +34,7 @@ struct CapacityLimits {
   std::int64_t bytes_max = 0;   // 0: none
   std::int64_t events_max = 0;  // 0: none
   std::int32_t keep_days = 7;
+  bool has_search = false;
   [[nodiscard]] bool any() const { return bytes_max > 0 || events_max > 0; }
 };
 
@@ -48,9 +49,9 @@ struct DatabaseUse {
 
 Task<DatabaseUse> database_use(pg::Connection& connection, Deadline deadline);
 
-// Pure: what events need on the disk in all. topic_usage leaves out the log and the search index, which take another
-// third at 600 bytes of content, and less of larger events.
-std::int64_t bytes_needed(const DatabaseUse& use);
+// Pure: what events need on the disk in all. topic_usage leaves out the log and the search index. Measured with 10,000
+// notes of 110 and 660 bytes with three tags: 1.6 and 1.5 times what it counts, 2.3 and 2.5 times with the index.
+std::int64_t bytes_needed(const DatabaseUse& use, bool has_search);
 // Pure: the larger share of the two limits, in thousandths.
 std::int64_t share_in_use(const DatabaseUse& use, const CapacityLimits& limits);
 // Pure: how many of its oldest events a topic must lose to be within its limits, if all are of one size.

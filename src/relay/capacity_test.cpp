@@ -6,11 +6,16 @@ namespace todoke::relay {
 namespace {
 
 TEST(Capacity, WhatCountsIsTheSmallerOfSizeAndNeed) {
-  const CapacityLimits limits{.bytes_max = 1'400};
+  const CapacityLimits limits{.bytes_max = 1'600};
   // Fresh: the files are smaller than what is reckoned.
-  EXPECT_EQ(share_in_use({.size = 700, .events = 1, .bytes = 1'000}, limits), 500);
+  EXPECT_EQ(share_in_use({.size = 800, .events = 1, .bytes = 1'000}, limits), 500);
   // After a purge: the files keep their size, and their free room is used again.
   EXPECT_EQ(share_in_use({.size = 5'000, .events = 1, .bytes = 500}, limits), 500);
+}
+
+TEST(Capacity, TheSearchIndexNeedsRoomToo) {
+  EXPECT_EQ(bytes_needed({.size = 0, .events = 1, .bytes = 1'000}, false), 1'600);
+  EXPECT_EQ(bytes_needed({.size = 0, .events = 1, .bytes = 1'000}, true), 2'500);
 }
 
 TEST(Capacity, TheLimitThatIsNearerCounts) {
