@@ -73,7 +73,9 @@ TEST_F(TopicLimitsTest, NotOneEventGoesBeyondTheLimitHoweverManyComeAtOnce) {
   for (std::size_t i = 0; i < events.size(); ++i) {
     const auto answer = parse_ok(client.receive());
     accepted += answer.accepted ? 1U : 0U;
-    if (!answer.accepted) EXPECT_EQ(answer.text, kCapacity);
+    if (!answer.accepted) {
+      EXPECT_EQ(answer.text, kCapacity);
+    }
   }
   EXPECT_EQ(accepted, 50U);
   EXPECT_EQ(

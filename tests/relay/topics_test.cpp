@@ -181,7 +181,8 @@ TEST_F(TopicPolicyTest, IngestPolicyIsChecked) {
   EXPECT_EQ(problem("{}"), "");
   EXPECT_THAT(problem(R"({"retention":7})"),
               HasSubstr("ingest_policy of kukuri:global: unknown key retention"));
-  EXPECT_THAT(problem(R"({"retention_days":0})"), HasSubstr("retention_days must be a number of days from 1 to 36500"));
+  EXPECT_THAT(problem(R"({"retention_days":0})"),
+              HasSubstr("retention_days must be a number of days from 1 to 36500"));
   EXPECT_THAT(problem(R"({"max_events":"many"})"), HasSubstr("max_events must be a positive integer"));
   EXPECT_THAT(problem(R"({"max_bytes":1.5})"), HasSubstr("max_bytes must be a positive integer"));
   EXPECT_THAT(problem(R"({"allow_backfill":1})"), HasSubstr("allow_backfill must be true or false"));
