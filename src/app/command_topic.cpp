@@ -171,8 +171,6 @@ Task<void> show_topics(pg::Connection& connection, const Config& config, std::st
                         pinned ? "as the operator decided (pinned)" : "as its subscribers are counted"));
       print(fmt::format("subscribers {}\n", row.get<std::int32_t>(3)));
       print(fmt::format("policy      {}\n", row.get<std::string>(4)));
-      print(fmt::format("stored      {} events, about {} bytes\n", row.get<std::int64_t>(8),
-                        row.get<std::int64_t>(9)));
       print(fmt::format("since       {}, changed {}\n", row.get<std::string>(5), row.get<std::string>(6)));
     }
     pg::Params params(id.text(), kCountedMax);

@@ -7,11 +7,8 @@ ORDER BY enabled DESC, topic_id LIMIT $1;
 -- name: show_topic
 SELECT s.topic_id, s.enabled, s.pinned, s.ref_count, s.ingest_policy::text,
   to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-  to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), s.name,
-  coalesce(u.events, 0)::bigint, coalesce(u.bytes, 0)::bigint
-FROM cn_relay.node_subscriptions s, (
-  SELECT sum(u.events) AS events, sum(u.bytes) AS bytes FROM cn_relay.topic_usage u WHERE u.topic_id = $1) u
-WHERE s.topic_id = $1;
+  to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), s.name
+FROM cn_relay.node_subscriptions s WHERE s.topic_id = $1;
 
 -- What the policy of a topic becomes with these changes, and what is wrong with it.
 -- name: merged_policy
