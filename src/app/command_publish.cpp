@@ -1,6 +1,8 @@
 // Sends events to a relay, ours or another's.
+#include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,8 +28,8 @@ constexpr std::chrono::seconds kOkLimit(60);
 constexpr std::chrono::milliseconds kReadWait(50);
 constexpr std::chrono::seconds kPauseFirst(1);
 constexpr std::chrono::seconds kPauseMost(16);
-// With these pauses an event is tried for some two minutes.
-constexpr int kPublishTriesMax = 10;
+// Pauses in a row after which nothing was taken: two minutes.
+constexpr int kPausesMax = 10;
 
 struct Outgoing {
   std::uint64_t line = 0;  // 0: not from a file
@@ -52,13 +54,13 @@ class Publishing {
   explicit Publishing(RelayClient& relay) : relay_(relay) {}
 
   Task<void> publish(Outgoing event) {
-    while (in_flight_.size() >= kInFlightMax) co_await take_answer();
+    while (in_flight_.size() + held_.size() >= kInFlightMax) co_await go_on();
     co_await send(std::move(event));
   }
 
   // Until every event has its answer.
   Task<void> finish() {
-    while (!in_flight_.empty()) co_await take_answer();
+    while (!in_flight_.empty() || !held_.empty()) co_await go_on();
   }
 
   void unreadable(std::uint64_t line, std::string_view why) {
@@ -69,6 +71,19 @@ class Publishing {
   [[nodiscard]] const Published& counts() const { return counts_; }
 
  private:
+  // Takes an answer; where only refused events are left, waits and sends them again.
+  Task<void> go_on() {
+    if (!in_flight_.empty()) {
+      co_await take_answer();
+      co_return;
+    }
+    co_await sleep_for(pause_);
+    pause_ = std::min(pause_ * 2, kPauseMost);
+    ++pauses_;
+    auto again = std::exchange(held_, {});
+    for (auto& event : again) co_await send(std::move(event));
+  }
+
   Task<void> take_answer() {
     auto message = co_await relay_.receive(kOkLimit);
     if (!message) {
@@ -100,14 +115,12 @@ class Publishing {
   Task<void> judge(Outgoing event, RelayMessage answer) {
     if (answer.accepted) {
       pause_ = kPauseFirst;
+      pauses_ = 0;
       ++(answer.text.starts_with("duplicate:") ? counts_.known : counts_.taken);
       co_return;
     }
-    if (answer.text.starts_with("rate-limited:") && event.tries < kPublishTriesMax) {
-      // Everything waits: what follows would be refused as well.
-      co_await sleep_for(pause_);
-      pause_ = std::min(pause_ * 2, kPauseMost);
-      co_await send(std::move(event));
+    if (answer.text.starts_with("rate-limited:") && pauses_ < kPausesMax) {
+      held_.push_back(std::move(event));
       co_return;
     }
     if (answer.text.starts_with("auth-required:") && event.tries == 1) {
@@ -123,8 +136,10 @@ class Publishing {
 
   RelayClient& relay_;
   std::map<std::string, Outgoing> in_flight_;  // by id
+  std::vector<Outgoing> held_;                 // sent too fast for the relay
   Published counts_;
   std::chrono::seconds pause_ = kPauseFirst;
+  int pauses_ = 0;
 };
 
 Task<void> publish_lines(Publishing& publishing, LineSource& source) {

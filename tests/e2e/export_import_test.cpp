@@ -102,7 +102,7 @@ TEST_F(ExportImport, WhatIsExportedAndImportedElsewhereIsTheSameSet) {
     node.wait_ready();
     EXPECT_EQ(todoke_in(other, {"import", path(packed)}).code, 0);
     EXPECT_EQ(sorted(lines_of(todoke_in(other, {"export"}).out)), sorted(kept)) << packed;
-    EXPECT_EQ(node.sql("SELECT DISTINCT source FROM cn_relay.events"), "import\n");
+    EXPECT_EQ(node.sql("SELECT DISTINCT source FROM cn_relay.events"), "import");
   }
 }
 
@@ -168,7 +168,7 @@ TEST_F(ExportImport, AnImportThatWasKilledIsRepeatedWithoutHarm) {
   {
     ChildProcess killed({todoke_binary(), "import", path, "--data_dir", folder.path().string()}, {});
     wait_until("some events to be stored", [&] {
-      return node.sql("SELECT count(*) > 0 FROM cn_relay.events") == "t\n" || killed.has_ended();
+      return node.sql("SELECT count(*) > 0 FROM cn_relay.events") == "t" || killed.has_ended();
     });
     killed.kill(SIGKILL);
     killed.wait();
@@ -176,7 +176,7 @@ TEST_F(ExportImport, AnImportThatWasKilledIsRepeatedWithoutHarm) {
   const auto again = todoke_in(folder, {"import", path});
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(sorted(lines_of(todoke_in(folder, {"export"}).out)), sorted(lines));
-  EXPECT_EQ(node.sql("SELECT count(*) = count(DISTINCT event_id) FROM cn_relay.events_outbox"), "t\n");
+  EXPECT_EQ(node.sql("SELECT count(*) = count(DISTINCT event_id) FROM cn_relay.events_outbox"), "t");
   EXPECT_THAT(todoke_in(folder, {"import", path, "--skip", "2990"}).err,
               HasSubstr("0 events stored, 10 there already"));
 }

@@ -46,7 +46,7 @@ std::int64_t lines_in(const std::string& text) {
 }
 
 TEST_F(QueryPublish, WhatAFilePublishesAQueryPrintsLineByLine) {
-  TodokeUp node(folder.path());
+  TodokeUp node(folder.path(), {"--limits.rates", "off"});
   node.wait_ready();
   const auto key = nostr::SecretKey::generate();
   std::string text;
@@ -68,6 +68,18 @@ TEST_F(QueryPublish, WhatAFilePublishesAQueryPrintsLineByLine) {
   };
   EXPECT_EQ(sorted(found.out), sorted(text));
   EXPECT_EQ(query({kGlobalFilter, "--count", "--relay", node.url()}).out, "{\"count\":200}\n");
+}
+
+TEST_F(QueryPublish, ARelayThatTakesFewEventsAMinuteGetsThemAllInTheEnd) {
+  TodokeUp node(folder.path(), {"--limits.events_per_minute", "90"});
+  node.wait_ready();
+  const auto key = nostr::SecretKey::generate();
+  std::string text;
+  for (int i = 0; i < 95; ++i) text += std::string(note(key, std::to_string(i)).json()) + "\n";
+  const auto sent = publish({file("events.jsonl", text)});
+  EXPECT_EQ(sent.code, 0) << sent.err;
+  EXPECT_THAT(sent.err, HasSubstr("95 published, 0 there already, 0 refused, 0 unreadable"));
+  EXPECT_GT(node.metric(R"(todoke_rate_limited_total{verb="event"})"), 0);
 }
 
 TEST_F(QueryPublish, RefusedEventsAndBrokenLinesAreToldByNumberAndTheRestGoesOn) {
