@@ -141,7 +141,8 @@ CapacityKeeper::CapacityKeeper(const Executor& executor, CapacityLimits limits, 
       events_max_(registry.gauge("todoke_capacity_events_max", "capacity.max_events; 0: no limit.")),
       node_full_(registry.gauge("todoke_capacity_node_full",
                                 "1: all of the capacity is in use and nothing may be purged.")),
-      weeks_(registry.counter("todoke_capacity_weeks_purged_total", "Weeks that went for want of capacity.")),
+      weeks_(registry.counter("todoke_capacity_partitions_purged_total",
+                              "Weeks that went for want of capacity.")),
       of_topics_(registry.counter("todoke_capacity_topic_events_purged_total",
                                   "Events that went because their topic was full (drop_oldest).")) {}
 

@@ -107,7 +107,7 @@ class CapacityKeeper final : public PeriodicService {
   metrics::Gauge& events_;        // todoke_capacity_events
   metrics::Gauge& events_max_;    // todoke_capacity_events_max
   metrics::Gauge& node_full_;     // todoke_capacity_node_full
-  metrics::Counter& weeks_;       // todoke_capacity_weeks_purged_total
+  metrics::Counter& weeks_;       // todoke_capacity_partitions_purged_total
   metrics::Counter& of_topics_;   // todoke_capacity_topic_events_purged_total
 };
 
