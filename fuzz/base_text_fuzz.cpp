@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -156,10 +158,12 @@ void json_strings(std::string_view text) {
   require(read.has_value() != has_nul);
   if (read && is_utf8(text)) require(read->text == text);
 
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (static_cast<std::uint8_t>(text[at]) < 0x20 || text[at] == '"') return;
-    if (text[at] == '\\' && ++at == text.size()) return;
+  bool is_escaped = false;
+  for (const char c : text) {
+    if (static_cast<std::uint8_t>(c) < 0x20 || (c == '"' && !is_escaped)) return;
+    is_escaped = c == '\\' && !is_escaped;
   }
+  if (is_escaped) return;
   if (!is_utf8(text)) return;
   const auto quoted = '"' + std::string(text) + '"';
   const auto form = escape_form(text);
@@ -181,9 +185,9 @@ bool is_json_integer(std::string_view text) {
 void integers(std::string_view text) {
   std::optional<std::int64_t> plain;
   std::int64_t value = 0;
-  const auto end = text.data() + text.size();
-  if (is_json_integer(text) && std::from_chars(text.data(), end, value) == std::from_chars_result{end, {}})
-    plain = value;
+  const auto read_to = std::from_chars(std::to_address(text.begin()), std::to_address(text.end()), value);
+  const bool is_whole = read_to.ec == std::errc() && read_to.ptr == std::to_address(text.end());
+  if (is_json_integer(text) && is_whole) plain = value;
   JsonReader reader;
   auto document = reader.read('[' + std::string(text) + ']');
   od::array array;
