@@ -71,9 +71,13 @@ void GossipNode::wait_for_neighbours(int count) const {
   wait_until("neighbours", [&] { return gossip("neighbours") >= count; });
 }
 
-std::string GossipNode::stored(const nostr::Event& event) const {
-  return node_->value(
-      fmt::format("SELECT count(*) FROM cn_relay.event_dedupe WHERE event_id = '{}'", event.id().hex()));
+bool GossipNode::is_stored(const nostr::Event& event) const {
+  return node_->value(fmt::format("SELECT count(*) FROM cn_relay.event_dedupe WHERE event_id = '{}'",
+                                  event.id().hex())) == "1";
+}
+
+bool GossipNode::await_stored(const nostr::Event& event) const {
+  return await([&] { return is_stored(event); });
 }
 
 Line::Line(const std::string& topic) {

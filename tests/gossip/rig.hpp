@@ -29,9 +29,11 @@ class GossipNode {
   // A series of todoke_gossip_…
   [[nodiscard]] double gossip(const std::string& series) const;
   [[nodiscard]] bool await_gossip(const std::string& series, double value) const;
-  // Until it has so many neighbours and so many topics of which one has been told in info.
+  // At least so many.
   void wait_for_neighbours(int count) const;
-  [[nodiscard]] std::string stored(const nostr::Event& event) const;
+  [[nodiscard]] bool is_stored(const nostr::Event& event) const;
+  // Once, that is.
+  [[nodiscard]] bool await_stored(const nostr::Event& event) const;
 
  private:
   TempFolder folder_;

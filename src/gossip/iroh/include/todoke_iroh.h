@@ -11,8 +11,8 @@
 // todoke_iroh_stop has returned.
 //
 // Bounds: TODOKE_IROH_OUT_MAX messages wait for each topic; a message has at most `message_bytes_max` bytes
-// both ways, a peer that sends a longer one is disconnected; more than `connections_max` connections are
-// refused. What comes in is given to the callback at once; who keeps it bounds it.
+// both ways: the library reads nothing more of the topic from a peer that sends a longer one, until it connects
+// again. More than `connections_max` connections are refused. What comes in is given to the callback at once; who keeps it bounds it.
 //
 // Panics of the Rust side are caught: the call fails, or does nothing.
 #pragma once
