@@ -34,7 +34,7 @@ class HostileClient {
   static HostileClient websocket(std::uint16_t port, const std::string& source) {
     HostileClient client(port, source);
     client.write(
-        "GET /relay HTTP/1.1\r\nHost: test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "GET /relay HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover; "
         "server_no_context_takeover\r\n\r\n");

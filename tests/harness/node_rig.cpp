@@ -65,10 +65,17 @@ struct NodeRig::Parts {
         [this](const Config& changed) { storage_watch->set_free_bytes_min(app::free_bytes_min(changed)); });
     supervisor.add(storage_watch);
     build_roles(options.roles, url);
-    main.run(supervisor.start());
+    try {
+      main.run(supervisor.start());
+    } catch (...) {
+      wind_down();
+      throw;
+    }
   }
 
-  ~Parts() {
+  ~Parts() { wind_down(); }
+
+  void wind_down() {
     main.run(supervisor.stop());
     // As in a node, no loop runs when the services go.
     for (auto* loop : {&connections, &relay, &gossip, &reads, &consumers}) loop->end();

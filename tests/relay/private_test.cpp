@@ -66,7 +66,7 @@ TEST_F(PrivateTest, LiveEventsReachTheirPartiesOnlyEphemeralOnesToo) {
   }
   // On the subscription that is open, from the moment on at which the key is proven.
   EXPECT_TRUE(client.authenticate(bob).accepted);
-  const auto next = wrap_for(bob);
+  const auto next = wrap_for(bob, kWrap, {{"x", "next"}});
   store_at(sender, next);
   EXPECT_EQ(client.live("s"), next.json());
 }
