@@ -127,7 +127,10 @@ std::string format_timestamp(SystemTime time, unsigned fraction_digits) {
 std::optional<SystemTime> parse_http_date(const std::string& text) {
   std::tm date{};
   const char* rest = strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
-  if (rest == nullptr || *rest != '\0') return std::nullopt;
+  if (rest != text.c_str() + text.size()) return std::nullopt;
+  constexpr int kYearOfTm = 1900;
+  const int year = date.tm_year + kYearOfTm;
+  if (year < static_cast<int>(kYearFirst) || year > static_cast<int>(kYearLast)) return std::nullopt;
   return system_clock::from_time_t(timegm(&date));
 }
 

@@ -17,7 +17,7 @@ std::optional<SystemTime> parse_timestamp(std::string_view text);
 // 2025-08-24T03:34:56.789000Z; `fraction_digits` (0 to 6) of the second, the rest is cut.
 std::string format_timestamp(SystemTime time, unsigned fraction_digits = 6);
 
-// Sun, 24 Aug 2025 03:34:56 GMT (RFC 9110).
+// Sun, 24 Aug 2025 03:34:56 GMT (RFC 9110). Nothing for anything else, and for the same years.
 std::optional<SystemTime> parse_http_date(const std::string& text);
 std::string format_http_date(SystemTime time);
 

@@ -32,8 +32,11 @@ TEST(HttpDate, GoesBothWays) {
   EXPECT_EQ(format_http_date(time), "Sun, 24 Aug 2025 03:34:56 GMT");
   EXPECT_EQ(parse_http_date("Sun, 24 Aug 2025 03:34:56 GMT"), time);
   EXPECT_EQ(format_http_date(*parse_timestamp("2024-02-29T23:00:00Z")), "Thu, 29 Feb 2024 23:00:00 GMT");
-  for (const auto* text : {"", "2025-08-24T03:34:56Z", "Sun, 24 Aug 2025 03:34:56 GMT+1", "Sun, 24 Aug 2025"})
+  for (const auto* text : {"", "2025-08-24T03:34:56Z", "Sun, 24 Aug 2025 03:34:56 GMT+1", "Sun, 24 Aug 2025",
+                           "Sun, 24 Aug 0025 03:34:56 GMT", "Sun, 24 Aug 9999 03:34:56 GMT"}) {
     EXPECT_EQ(parse_http_date(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(parse_http_date(std::string("Sun, 24 Aug 2025 03:34:56 GMT\0x", 31)), std::nullopt);
 }
 
 TEST(Timestamp, RefusesWhatIsNone) {
