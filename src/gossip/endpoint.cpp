@@ -155,7 +155,9 @@ std::unique_ptr<Endpoint> Endpoint::start(const EndpointOptions& /*options*/,
   throw UserError(fmt::format("this build has no gossip: {}", left_out()));
 }
 
-Endpoint::~Endpoint() = default;
+Endpoint::~Endpoint() {
+  handle_ = nullptr;
+}
 std::vector<std::string> Endpoint::addresses() const {
   return {};
 }
