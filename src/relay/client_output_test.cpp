@@ -63,7 +63,7 @@ class ClientOutputTest : public testing::Test {
   int pages_done = 0;
   metrics::Registry registry;
   RelayMetrics metrics{registry};
-  PageMemory memory{metrics, 50 * kEventBytes};
+  PageMemory memory{metrics, 200 * kEventBytes};
   std::shared_ptr<ClientOutput> output =
       std::make_shared<ClientOutput>(connection, memory, [this] { ++pages_done; });
 };
@@ -131,10 +131,10 @@ TEST_F(ClientOutputTest, ConnectionWithMoreThanItsShareIsClosedWhenAllHoldTooMuc
   const auto modest = std::make_shared<ClientOutput>(modest_connection, memory, [] {});
   for (int i = 0; i < 100; ++i) modest->add_page(nostr::SubId::from("e").value(), {}, "EOSE");
   modest->add_page(nostr::SubId::from("m").value(), {live}, "EOSE");
-  add_page("s", 30);
+  add_page("s", 120);
   io.run();
   EXPECT_EQ(connection->closed, 0);
-  add_page("t", 30);
+  add_page("t", 120);
   EXPECT_EQ(connection->closed, 1008);
   EXPECT_EQ(metrics.pages_dropped.value(), 1U);
   modest->add_page(nostr::SubId::from("n").value(), {live}, "EOSE");
