@@ -23,7 +23,8 @@ double cost_of(std::size_t message_bytes, std::size_t rows) {
 }
 
 double cost_of_question(std::size_t message_bytes, std::size_t filters) {
-  return cost_of(message_bytes) + static_cast<double>(filters / kTokenFilters);
+  const auto tokens = filters / kTokenFilters;
+  return cost_of(message_bytes) + static_cast<double>(tokens);
 }
 
 }  // namespace todoke::relay

@@ -94,7 +94,7 @@ Task<Purged> purge_events(pg::Connection& connection, DueEvents due, Deadline de
   }
 }
 
-DueEvents due_events(pg::Row row, std::size_t first_column) {
+DueEvents due_events(const pg::Row& row, std::size_t first_column) {
   DueEvents due;
   due.ids = row.get<std::optional<std::vector<std::string>>>(first_column).value_or(due.ids);
   due.times = row.get<std::optional<std::vector<SystemTime>>>(first_column + 1).value_or(due.times);

@@ -1,4 +1,5 @@
 // A node from outside: start, stop, and what a kill leaves behind.
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <pwd.h>
@@ -162,7 +163,8 @@ TEST_F(Node, ADatabaseThatHangsIsNotTakenForOneThatDoesNotRun) {
   ASSERT_EQ(kill(postmaster, SIGSTOP), 0);
   const auto halt = run_command({todoke_binary(), "orders", "halt", "--data_dir", folder.path().string()});
   const auto doctor = run_command({todoke_binary(), "doctor", "--data_dir", folder.path().string()});
-  ASSERT_EQ(kill(postmaster, SIGCONT), 0);
+  // It may have ended already: the kernel tells it that the node is gone.
+  EXPECT_TRUE(kill(postmaster, SIGCONT) == 0 || errno == ESRCH);
   EXPECT_EQ(halt.code, 1);
   EXPECT_THAT(halt.err, HasSubstr("runs and gives no answer"));
   EXPECT_EQ(doctor.code, 1);
@@ -216,7 +218,8 @@ TEST_F(Node, AStopThatHangsIsCutAndDoesNotEndWithZero) {
   ASSERT_EQ(kill(postmaster, SIGSTOP), 0);
   node.process().kill(SIGTERM);
   const auto exit = node.process().wait();
-  ASSERT_EQ(kill(postmaster, SIGCONT), 0);
+  // It may have ended already: the kernel tells it that the node is gone.
+  EXPECT_TRUE(kill(postmaster, SIGCONT) == 0 || errno == ESRCH);
   EXPECT_EQ(exit.code, 1);
   EXPECT_THAT(exit.err, HasSubstr("stopping took too long, cutting what is left"));
   wait_until_none_in(folder.path());

@@ -78,7 +78,7 @@ std::vector<RawFrame> exchange(std::uint16_t port, const std::vector<RawFrame>& 
                                std::string_view extensions = "");
 
 inline constexpr std::string_view kHandshake =
-    "GET / HTTP/1.1\r\nHost: test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
 
 }  // namespace todoke::net
