@@ -16,7 +16,7 @@ struct DueEvents {
 };
 
 // Of a row of page_of_…: the three columns from this one on.
-DueEvents due_events(pg::Row row, std::size_t first_column);
+DueEvents due_events(const pg::Row& row, std::size_t first_column);
 
 // One transaction. Events that somebody has locked are left out; repeated while topic_usage is locked.
 Task<Purged> purge_events(pg::Connection& connection, DueEvents due, Deadline deadline);
