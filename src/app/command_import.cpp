@@ -1,5 +1,6 @@
 // Stores the events of a file, as the relay stores what its clients send.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -69,14 +70,17 @@ class ImportTally {
       case relay::Outcome::storage_full:
       case relay::Outcome::failed:
         ++failed_;
+        first_failed_ = std::min(first_failed_, line);
         refuse(line, "error: not stored, the database did not take it");
         return;
     }
   }
 
   void read_up_to(std::uint64_t line) { read_ = line; }
-  // Every line up to this one is settled.
-  [[nodiscard]] std::uint64_t settled_up_to() const { return open_.empty() ? read_ : *open_.begin() - 1; }
+  // No line up to this one waits or failed.
+  [[nodiscard]] std::uint64_t settled_up_to() const {
+    return std::min(open_.empty() ? read_ : *open_.begin() - 1, first_failed_ - 1);
+  }
   [[nodiscard]] std::uint64_t stored() const { return stored_; }
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
 
@@ -101,6 +105,7 @@ class ImportTally {
   std::uint64_t older_ = 0;
   std::uint64_t deleted_ = 0;
   std::uint64_t failed_ = 0;
+  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // a line
 };
 
 struct CheckedLine {

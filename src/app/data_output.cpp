@@ -29,7 +29,7 @@ constexpr int kZstdLevel = 3;         // its default: as small as gzip, several 
 class DataOutput::Packer {
  public:
   virtual ~Packer() = default;
-  virtual void pack(std::string_view in, bool last, std::string& out) = 0;
+  virtual void pack(std::string_view in, Step step, std::string& out) = 0;
 };
 
 namespace {
@@ -46,13 +46,16 @@ class GzipPacker final : public DataOutput::Packer {
   GzipPacker(const GzipPacker&) = delete;
   GzipPacker& operator=(const GzipPacker&) = delete;
 
-  void pack(std::string_view in, bool last, std::string& out) override {
+  void pack(std::string_view in, DataOutput::Step step, std::string& out) override {
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));
     stream_.avail_in = static_cast<uInt>(in.size());
+    const int how = step == DataOutput::Step::end     ? Z_FINISH
+                    : step == DataOutput::Step::flush ? Z_SYNC_FLUSH
+                                                      : Z_NO_FLUSH;
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(piece_.data());
       stream_.avail_out = static_cast<uInt>(piece_.size());
-      deflate(&stream_, last ? Z_FINISH : Z_NO_FLUSH);
+      deflate(&stream_, how);
       out.append(piece_.data(), piece_.size() - stream_.avail_out);
     } while (stream_.avail_out == 0);
   }
@@ -69,15 +72,18 @@ class ZstdPacker final : public DataOutput::Packer {
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
   }
 
-  void pack(std::string_view in, bool last, std::string& out) override {
+  void pack(std::string_view in, DataOutput::Step step, std::string& out) override {
     ZSTD_inBuffer input{in.data(), in.size(), 0};
+    const auto how = step == DataOutput::Step::end     ? ZSTD_e_end
+                     : step == DataOutput::Step::flush ? ZSTD_e_flush
+                                                       : ZSTD_e_continue;
     std::size_t left = 0;
     do {
       ZSTD_outBuffer output{piece_.data(), piece_.size(), 0};
-      left = ZSTD_compressStream2(context_.get(), &output, &input, last ? ZSTD_e_end : ZSTD_e_continue);
+      left = ZSTD_compressStream2(context_.get(), &output, &input, how);
       if (ZSTD_isError(left) != 0) throw std::runtime_error(fmt::format("zstd: {}", ZSTD_getErrorName(left)));
       out.append(piece_.data(), output.pos);
-    } while (last ? left > 0 : input.pos < input.size);
+    } while (step == DataOutput::Step::go_on ? input.pos < input.size : left > 0);
   }
 
  private:
@@ -116,27 +122,27 @@ DataOutput::~DataOutput() = default;
 void DataOutput::line(std::string_view text) {
   buffer_ += text;
   buffer_ += '\n';
-  if (buffer_.size() >= kBufferBytes) flush();
+  if (buffer_.size() >= kBufferBytes) pack(Step::go_on);
 }
 
 void DataOutput::flush() {
-  pack(false);
+  pack(Step::flush);
 }
 
 void DataOutput::finish() {
-  pack(true);
+  pack(Step::end);
   // A pipe or a device has nothing to sync.
   if (own_ && fsync(own_.get()) != 0 && errno != EINVAL && errno != EROFS) {
     throw UserError(fmt::format("{} can't be written: {}", name_, std::generic_category().message(errno)));
   }
 }
 
-void DataOutput::pack(bool last) {
+void DataOutput::pack(Step step) {
   if (!packer_) {
     write_out(buffer_);
   } else {
     std::string packed;
-    packer_->pack(buffer_, last, packed);
+    packer_->pack(buffer_, step, packed);
     write_out(packed);
   }
   buffer_.clear();

@@ -24,15 +24,16 @@ class DataOutput {
 
   // Buffered; `text` has no line end.
   void line(std::string_view text);
-  // Everything so far is with the reader, as far as the packing lets it through.
+  // Everything so far is with the reader, who can unpack it.
   void flush();
   // Ends the packed stream, and of a file waits until it is on the disk. To be called last.
   void finish();
 
   class Packer;
+  enum class Step : std::uint8_t { go_on, flush, end };
 
  private:
-  void pack(bool last);
+  void pack(Step step);
   void write_out(std::string_view bytes) const;
 
   std::string name_;
