@@ -516,7 +516,11 @@ Expected<void> check_node(const Config& config, const NodeOptions& options, bool
 }
 
 int run_node(const Config& config, const NodeOptions& options) {
-  if (gives_up_root(config)) refuse_new_privileges();
+  if (gives_up_root(config)) {
+    refuse_new_privileges();
+    // Root's home is closed to whom the node becomes, and libpq gives TLS up where it can't look into its home.
+    ::unsetenv("HOME");
+  }
   configure_logs(config);
   raise_file_limit(config);
   Node node(config, options);

@@ -1,5 +1,6 @@
 #include "embedded/folder.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -7,6 +8,8 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <memory>
+#include <pwd.h>
+#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -79,6 +82,41 @@ void hand_over(int parent, const char* name, const Identity& user, const std::st
     if (inside != "." && inside != "..")
       hand_over(fd.get(), static_cast<const char*>(entry->d_name), user, fmt::format("{}/{}", shown, inside));
   }
+}
+
+// What a node puts into its data folder.
+bool is_of_a_node(std::string_view name) {
+  return name.starts_with("postgres") || name == "run" || name == "todoke.lock" || name == "instances" ||
+         (name.starts_with("gossip") && name.ends_with(".key"));
+}
+
+// A folder of root's is given away. It must be root's all the way down to it, or somebody could have led us there; and one that
+// the system lives by (/, /etc, root's home) is no data folder, whoever typed it.
+void refuse_folder_of_the_system(const std::string& data_dir, const std::string& folder) {
+  namespace fs = std::filesystem;
+  struct stat info{};
+  if (::stat(folder.c_str(), &info) != 0 || info.st_uid != 0) return;
+  for (fs::path way = data_dir; way != way.root_path(); way = way.parent_path()) {
+    if (::lstat(way.c_str(), &info) != 0 || info.st_uid != 0) {
+      throw UserError(
+          fmt::format("{} leads to a folder of root's and does not belong to root: name the "
+                      "folder itself",
+                      way.string()));
+    }
+  }
+  const auto* root = ::getpwuid(0);
+  const fs::path path = folder;
+  const bool is_known = path == path.root_path() || path.parent_path() == path.root_path() ||
+                        (root != nullptr && path == root->pw_dir);
+  if (!is_known || fs::is_empty(path)) return;
+  const auto entries = fs::directory_iterator(path);
+  if (std::any_of(begin(entries), end(entries),
+                  [](const auto& entry) { return is_of_a_node(entry.path().filename().string()); }))
+    return;
+  throw UserError(
+      fmt::format("{} holds other things and would be given to the user that the node becomes: "
+                  "choose a folder for the node alone",
+                  folder));
 }
 
 // Root would have to take it from somebody.
@@ -177,6 +215,7 @@ void take_over(const Layout& layout, const User& user) {
   for (const auto& path : {layout.data_dir, layout.cluster}) refuse_third_owner(path, user);
   // The folder itself may be a link of root's.
   const auto folder = std::filesystem::canonical(layout.data_dir).string();
+  refuse_folder_of_the_system(layout.data_dir, folder);
   hand_over(AT_FDCWD, folder.c_str(), *user.identity, folder);
   if (!layout.sockets.starts_with(layout.data_dir + "/"))
     hand_over(AT_FDCWD, layout.sockets.c_str(), *user.identity, layout.sockets);
