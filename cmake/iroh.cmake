@@ -42,7 +42,16 @@ function(todoke_find_iroh why folder)
   if(NOT cache)
     set(cache $ENV{HOME}/.cache)
   endif()
-  set(${folder} ${cache}/todoke/cargo-${key} PARENT_SCOPE)
+  set(chosen ${cache}/todoke/cargo-${key})
+  # A home that can't be written to: then each build folder has its own.
+  execute_process(COMMAND ${CMAKE_COMMAND} -E make_directory ${chosen} RESULT_VARIABLE closed OUTPUT_QUIET ERROR_QUIET)
+  if(NOT closed)
+    execute_process(COMMAND ${CMAKE_COMMAND} -E touch ${chosen}/todoke.lock RESULT_VARIABLE closed OUTPUT_QUIET ERROR_QUIET)
+  endif()
+  if(closed)
+    set(chosen ${CMAKE_BINARY_DIR}/cargo)
+  endif()
+  set(${folder} ${chosen} PARENT_SCOPE)
 endfunction()
 
 # todoke_cargo(OUT COMMENT FILE ARGUMENTS...): the command that makes OUT, a copy of FILE in cargo's folder.

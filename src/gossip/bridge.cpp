@@ -385,7 +385,10 @@ void Bridge::take_message(outbox::GossipIn& relay, const Arrival& arrival) {
     wake_up();
   });
   if (verdict.full) ++fulls_;
-  if (verdict.id) recent_.add(arrival.channel, *verdict.id);
+  // Of what was refused the id is a claim that nobody has checked.
+  const bool is_event =
+      verdict.kind == GossipVerdict::Kind::taken || verdict.kind == GossipVerdict::Kind::known;
+  if (verdict.id && is_event) recent_.add(arrival.channel, *verdict.id);
   switch (verdict.kind) {
     case GossipVerdict::Kind::taken:
       metrics_.taken.add();

@@ -27,6 +27,9 @@ bool is_of_this_node(Reason reason) {
     case Reason::vanished:
     case Reason::vanish_elsewhere:
     case Reason::expired:
+    case Reason::p2p_only:
+    case Reason::scope_needs_auth:
+    case Reason::protected_needs_auth:
       return true;
     default:
       return false;

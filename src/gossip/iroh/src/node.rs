@@ -72,6 +72,9 @@ struct Topic {
     _left: oneshot::Sender<()>,
 }
 
+/// A neighbour needs one; a new one may come before the old one is known to be dead.
+const CONNECTIONS_OF_PEER_MAX: usize = 4;
+
 /// Who may connect, and who has.
 #[derive(Debug)]
 struct Door {
@@ -88,10 +91,12 @@ impl Door {
     fn add(&self, connection: &Connection) -> bool {
         let mut connections = self.connections.lock().unwrap();
         connections.retain(|(_, weak)| weak.upgrade().is_some_and(|c| c.close_reason().is_none()));
-        if connections.len() >= self.connections_max {
+        let id = connection.remote_id();
+        let of_it = connections.iter().filter(|(other, _)| *other == id).count();
+        if of_it >= CONNECTIONS_OF_PEER_MAX || connections.len() >= self.connections_max {
             return false;
         }
-        connections.push((connection.remote_id(), connection.weak_handle()));
+        connections.push((id, connection.weak_handle()));
         true
     }
 
@@ -343,6 +348,7 @@ async fn receive(
 ) {
     loop {
         let event = tokio::select! {
+            biased;
             _ = &mut leaves => return,
             event = receiver.next() => event,
         };
