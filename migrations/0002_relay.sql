@@ -750,7 +750,7 @@ BEGIN
   PERFORM cn_relay.unlink(the_id, the_ingested_at, the_lifetime, e.created_at, e.tags, e.topics, e.raw);
   -- The row may stand in another place now, where the pass that looks for it has been.
   UPDATE cn_relay.vanish_requests q SET moved = true
-    WHERE q.pass IS NOT NULL AND q.pubkey = ANY (
+    WHERE q.pass IS NOT NULL AND q.until >= e.created_at AND q.pubkey = ANY (
       CASE WHEN e.kind = 1059 THEN array_append(cn_relay.recipients_in(e.tags::text), e.pubkey) ELSE ARRAY[e.pubkey] END);
 END $$;
 
@@ -817,7 +817,7 @@ BEGIN
     SELECT * FROM unnest(ids, times, lifetimes) AS k (event_id, ingested_at, lifetime)
   ), e AS MATERIALIZED (
     SELECT e.* FROM k CROSS JOIN LATERAL (
-      SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, e.topics, e.tags, e.raw,
+      SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, e.topics, e.tags, e.raw, e.effective_key,
         cn_relay.event_bytes(e.content, e.tags::text, e.raw) AS bytes
       FROM cn_relay.events e
       WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char"
@@ -839,6 +839,10 @@ BEGIN
     WHERE d.event_id = e.event_id AND d.ingested_at = e.ingested_at AND d.lifetime = e.lifetime
   ), marked AS (
     UPDATE cn_relay.event_dedupe d SET purged_at = now() FROM e WHERE d.event_id = e.event_id
+  ), emptied AS (
+    -- The mark of a key stays, without the text.
+    UPDATE cn_relay.current_versions c SET event_json = 'null' FROM e
+    WHERE c.effective_key = e.effective_key AND c.event_id = e.event_id
   ), used AS (
     SELECT t.topic_id, CASE e.lifetime WHEN 'r' THEN cn_relay.week_of(e.ingested_at) ELSE '-infinity' END AS week,
       count(*) AS events, sum(e.bytes)::bigint AS bytes
@@ -879,7 +883,8 @@ BEGIN
   ), noted AS (
     -- A pass that looks for the events of those who vanish may have been where these stand now.
     UPDATE cn_relay.vanish_requests q SET moved = true
-    WHERE q.pass IS NOT NULL AND q.pubkey IN (SELECT unnest(e.parties) FROM e)
+    FROM (SELECT p.pubkey, min(e.created_at) AS oldest FROM e CROSS JOIN LATERAL unnest(e.parties) AS p (pubkey) GROUP BY 1) m
+    WHERE q.pass IS NOT NULL AND q.pubkey = m.pubkey AND q.until >= m.oldest
   ), links AS (
     UPDATE cn_relay.event_topics l SET lifetime = 'k' FROM (
       SELECT e.event_id, e.ingested_at, e.created_at, t.topic_id FROM e CROSS JOIN LATERAL unnest(e.topics) AS t (topic_id)) x
@@ -970,6 +975,7 @@ CREATE FUNCTION cn_relay.recount_usage() RETURNS bigint LANGUAGE plpgsql SET sea
 DECLARE
   wrong bigint;
 BEGIN
+  PERFORM pg_advisory_xact_lock(cn_names.lock_purge());
   PERFORM pg_advisory_xact_lock(cn_names.lock_log());
   WITH counted AS MATERIALIZED (
     SELECT t.topic_id, CASE e.lifetime WHEN 'r' THEN cn_relay.week_of(e.ingested_at) ELSE '-infinity' END AS week,

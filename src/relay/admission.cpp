@@ -82,13 +82,13 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
 
 std::optional<Reason> held_back(const Incoming& incoming, const TopicSet& topics,
                                 const outbox::Pressure& pressure) {
-  if (pressure.is_node_full()) return Reason::capacity;
+  // A request to vanish makes room.
+  const bool vanishes = incoming.event->kind() == nostr::kVanish;
+  if (pressure.is_node_full() && !vanishes) return Reason::capacity;
   const auto level = pressure.level();
   if (level >= kPressureStopsBackfill && incoming.source == Source::backfill) return Reason::no_backfill;
   const bool is_low = std::all_of(incoming.topics.begin(), incoming.topics.end(),
                                   [&](const auto& topic) { return topics.is_low_priority(topic); });
-  // A request to vanish makes room.
-  const bool vanishes = incoming.event->kind() == nostr::kVanish;
   if (level >= kPressureHolds && is_low && !vanishes) return Reason::capacity;
   return std::nullopt;
 }

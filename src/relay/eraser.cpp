@@ -75,6 +75,8 @@ Task<void> Eraser::round(RoundCause /*cause*/) {
 Task<void> Eraser::begin() {
   erased_ = 0;
   pg::Batch work;
+  // Whoever moves rows has ended, or sees the claim.
+  work.add(sql::kLockLog, {listener_.head().value});
   work.add(sql::kHoldPass);
   work.add(sql::kClaimRequests, {kRequestsMax});
   work.add(sql::kBeginPass);
@@ -148,6 +150,7 @@ Task<std::int64_t> Eraser::forget_blocks(const Pass& pass) {
 
 Task<void> Eraser::end(std::int64_t number) {
   pg::Batch work;
+  work.add(sql::kLockLog, {listener_.head().value});
   work.add(sql::kHoldPass);
   work.add(sql::kSettleRequests, {number});
   work.add(sql::kEndPass, {number});
