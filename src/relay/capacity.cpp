@@ -16,6 +16,9 @@ namespace {
 constexpr std::chrono::seconds kLookEvery(5);
 constexpr std::chrono::seconds kLookMax(30);
 constexpr int kLooksWithoutLimit = 12;
+// Of capacity, in thousandths: all of it; and where the node is full although somebody holds a purge up.
+constexpr std::int64_t kShareFull = 1'000;
+constexpr std::int64_t kShareWithoutPurge = 1'050;
 // Of a round; the next one goes on. A topic loses at most so many events at each look, 400 in a second.
 constexpr std::int32_t kTopicsOfRound = 100;
 constexpr std::int64_t kTopicEventsOfRound = 2'000;
@@ -167,7 +170,7 @@ Task<void> CapacityKeeper::round(RoundCause cause) {
     const auto level = outbox::next_capacity_pressure(before, share);
     pressure_.set(outbox::PressureInput::capacity, level);
     if (level == outbox::kPressureMax) {
-      co_await purge_week(limits.keep_days);
+      co_await purge_week(limits.keep_days, share);
     } else {
       pressure_.set_node_full(false);
     }
@@ -182,19 +185,21 @@ Task<DatabaseUse> CapacityKeeper::measure() {
   co_return co_await database_use(*lease, deadline);
 }
 
-Task<void> CapacityKeeper::purge_week(std::int32_t keep_days) {
+Task<void> CapacityKeeper::purge_week(std::int32_t keep_days, std::int64_t share) {
   const auto result = co_await purge_.week(keep_days);
-  if (result == WeekPurge::put_off) co_return;
-  const bool is_full = result == WeekPurge::none_left;
   const bool was_full = pressure_.is_node_full();
+  // Nobody waits for ever for a purge that somebody holds up.
+  if (result == WeekPurge::put_off && share < kShareWithoutPurge) co_return;
+  // Once it is full it stays so until the step is given back.
+  const bool is_full = result != WeekPurge::dropped && (was_full || share >= kShareFull);
   pressure_.set_node_full(is_full);
-  if (!is_full) {
+  if (result == WeekPurge::dropped) {
     weeks_.add();
     log::warning("capacity", "the oldest week was purged: the node's capacity was in use");
   }
   if (was_full || !is_full) co_return;
   log::error("capacity",
-             "the node's capacity is in use and nothing older than capacity.keep_days is left: events are "
+             "the node's capacity is in use and nothing older than capacity.keep_days can go: events are "
              "refused (restricted: capacity)",
              {{"keep_days", keep_days}});
 }

@@ -89,7 +89,7 @@ class CapacityKeeper final : public PeriodicService {
  private:
   Task<void> round(RoundCause cause) override;
   Task<DatabaseUse> measure();
-  Task<void> purge_week(std::int32_t keep_days);
+  Task<void> purge_week(std::int32_t keep_days, std::int64_t share);
   Task<void> purge_topics();
   Task<pg::Result> topics_over();
   void report(const DatabaseUse& use, const CapacityLimits& limits, std::int64_t share);

@@ -1,5 +1,6 @@
 #include "relay/purge.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "base/attempt.hpp"
@@ -12,6 +13,8 @@ namespace {
 
 // topic_usage is locked by whoever stores events, for the milliseconds of a batch: of several tries one gets it.
 constexpr int kPurgeTries = 20;
+// The work may have taken longer than the caller's deadline; the lock belongs to the session and has to go.
+constexpr std::chrono::seconds kPurgeUnlockMax(10);
 
 }  // namespace
 
@@ -24,7 +27,9 @@ Task<bool> with_purge_lock(pg::Connection& connection, std::function<Task<void>(
     connection.close();
     std::rethrow_exception(done.error());
   }
-  co_await connection.query(sql::kPurgeUnlock, {}, deadline);
+  const auto unlocked =
+      co_await attempt(connection.query(sql::kPurgeUnlock, {}, Deadline::after(kPurgeUnlockMax)));
+  if (!unlocked) connection.close();
   co_return true;
 }
 

@@ -146,7 +146,11 @@ WITH f AS MATERIALIZED (
   SELECT f.pubkey, f.target_id, f.deletion_id, f.created_at, f.keep_days,
     CASE WHEN (SELECT true FROM hit WHERE hit.event_id = f.target_id) THEN now() END
   FROM f WHERE f.target_id IS NOT NULL
-  ON CONFLICT (target_event_id, pubkey) WHERE target_event_id IS NOT NULL DO NOTHING
+  -- Its days count from the last request.
+  ON CONFLICT (target_event_id, pubkey) WHERE target_event_id IS NOT NULL DO UPDATE SET
+    deletion_event_id = excluded.deletion_event_id, requested_at = excluded.requested_at,
+    keep_days = coalesce(excluded.keep_days, deletion_tombstones.keep_days),
+    applied_at = coalesce(deletion_tombstones.applied_at, excluded.applied_at)
 ), address_tombs AS (
   INSERT INTO cn_relay.deletion_tombstones (pubkey, target_a, deletion_event_id, created_at, keep_days, applied_at)
   SELECT f.pubkey, f.target_a, f.deletion_id, f.created_at, f.keep_days,
