@@ -144,6 +144,7 @@ void WsSession::resume_reading() {
 void WsSession::handle_event(const WsEvent& event) {
   switch (event.kind) {
     case WsEvent::Kind::message:
+      message_deadline_.reset();  // the next one has a time of its own
       if (metrics_ != nullptr) metrics_->messages_received.add();
       if (!closing_) call_handler("on_message", [&] { handler_->on_message(event.opcode, event.payload); });
       break;

@@ -64,7 +64,8 @@ class QueryLine {
     // Whether it makes no difference to forget it: nothing is under way, and hardly anything was used.
     [[nodiscard]] bool is_forgettable(SteadyTime now, std::chrono::milliseconds budget) {
       settle(now, budget);
-      return reads_ == 0 && line_.empty() && spent_ <= budget / 100;
+      // Without a budget nothing is given back.
+      return reads_ == 0 && line_.empty() && (budget == budget.zero() || spent_ <= budget / 100);
     }
 
    private:

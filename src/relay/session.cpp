@@ -188,10 +188,13 @@ bool Session::pays(net::RateLimiter& rate, std::string_view what, double cost) {
   const std::array<Charge, 2> charges{Charge{network_, neighbourhood_, factor}, Charge{who, neighbourhood_}};
   const bool only_address = authenticated_.empty() && factor == 1;
   if (rate.take(std::span(charges).first(only_address ? 1 : 2), cost).allowed) {
-    refused_in_a_row_ = 0;
+    if (refused_ > 0) --refused_;
     return true;
   }
-  if (&rate != &services_.close_rate && ++refused_in_a_row_ > kRefusedFreelyMax) read_slower();
+  if (&rate != &services_.close_rate) {
+    refused_ = std::min(refused_ + 1, 2 * kRefusedFreelyMax);
+    if (refused_ > kRefusedFreelyMax) read_slower();
+  }
   services_.refusals.refused(what, address_, services_.clock.steady());
   return false;
 }

@@ -84,7 +84,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   bool challenged_ = false;
   std::vector<nostr::Pubkey> authenticated_;
   std::size_t bad_messages_ = 0;          // in a row
-  std::size_t refused_in_a_row_ = 0;      // for the rate, CLOSEs apart
+  std::size_t refused_ = 0;               // for the rate, CLOSEs apart; less by one for each that was paid
   std::shared_ptr<ClientOutput> output_;  // made by on_open
 };
 
