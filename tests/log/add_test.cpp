@@ -157,8 +157,16 @@ TEST(LogListen, ANewCertificateIsTakenAtSighupAndAWrongOneIsNot) {
   };
   ASSERT_EQ(refusal(with_root(node.certificate().cert())), "");
   const net::test::TestCertificate next;
-  const auto copy = [](const std::string& from, const std::string& to) {
+  // A node that root has started reads them as another user now.
+  using std::filesystem::perms;
+  const auto allow = [](const std::string& path, perms more) {
+    std::filesystem::permissions(path, more, std::filesystem::perm_options::add);
+  };
+  allow(std::filesystem::path(node.certificate().key()).parent_path(), perms::others_exec);
+  allow(node.certificate().key(), perms::others_read);
+  const auto copy = [&](const std::string& from, const std::string& to) {
     std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
+    allow(to, perms::others_read);
   };
   copy(next.cert(), node.certificate().cert());
   reload("is not the key of");
