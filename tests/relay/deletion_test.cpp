@@ -58,6 +58,17 @@ TEST_F(DeletionTest, RequestMayComeBeforeItsTarget) {
             Rows{fmt::format("{}|{}|t", hex_of(event), hex_of(alice))});
 }
 
+TEST_F(DeletionTest, RepeatedRequestCountsFromItsLastTime) {
+  const auto event = global_note(alice, "not yet there");
+  store(deletion_of(alice, {{"e", hex_of(event)}}));
+  rig.sql("UPDATE cn_relay.deletion_tombstones SET requested_at = now() - interval '170 days'");
+  const auto again = deletion_of(alice, {{"e", hex_of(event)}, {"k", "1"}});
+  store(again);
+  EXPECT_EQ(rig.sql("SELECT deletion_event_id, requested_at > now() - interval '1 day', applied_at IS NULL "
+                    "FROM cn_relay.deletion_tombstones"),
+            Rows{fmt::format("{}|t|t", hex_of(again))});
+}
+
 TEST_F(DeletionTest, OthersCanNotDelete) {
   const auto event = global_note(alice, "of alice");
   const auto later = global_note(alice, "of alice, later");
