@@ -11,6 +11,17 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// Posts a limit order; the amounts stand in the body as they are written here.
+void post_order(OrderNode& node, std::string_view key, std::string_view qty, std::string_view price) {
+  const auto posted = run_command(
+      {"curl", "-s", "-H", "Content-Type: application/json", "-H", fmt::format("Idempotency-Key: {}", key), "-d",
+       fmt::format(R"({{"instrument": "BTC-USD", "side": "BUY", "qty": {}, "price": {}, "time_in_force": "GTC",)"
+                   R"( "idempotency_key": "{}"}})",
+                   qty, price, key),
+       node.public_url() + "/do/order"});
+  ASSERT_THAT(posted.out, HasSubstr("pending"));
+}
+
 TEST_F(FixNodeTest, AnOrderIsFilledAndSettled) {
   const auto one = node(environment());
   accept("fix-order-1");
@@ -99,13 +110,7 @@ TEST_F(FixNodeTest, ALateReportSettlesAnOrderThatWaitsForItsNextTry) {
 TEST_F(FixNodeTest, LaterFillsAreShownByGet) {
   broker.answer_orders([](const FixMessage& order) { return FixAnswer{{acknowledge(order)}, false}; });
   const auto one = node(environment());
-  const std::string body =
-      R"({"instrument": "BTC-USD", "side": "BUY", "qty": 2, "price": 10.5, "time_in_force": "GTC", )"
-      R"("idempotency_key": "shown-by-get-1"})";
-  const auto posted =
-      run_command({"curl", "-s", "-H", "Content-Type: application/json", "-H",
-                   "Idempotency-Key: shown-by-get-1", "-d", body, one->public_url() + "/do/order"});
-  ASSERT_THAT(posted.out, HasSubstr("pending"));
+  post_order(*one, "shown-by-get-1", "2", "10.5");
   await_status("shown-by-get-1", "succeeded");
   broker.send(fill(broker.got("D").at(0), "G1", "0.5", "10.25", "0.5", "10.25"));
   wait_until("the fill in the answer", [&] {
@@ -117,11 +122,7 @@ TEST_F(FixNodeTest, LaterFillsAreShownByGet) {
 TEST_F(FixNodeTest, AmountsGoFromTheBodyToTheWireAndToTheLedgerDigitForDigit) {
   const auto one = node(environment());
   // A double would have 0.1 and 64250.123456789.
-  const std::string body =
-      R"({"instrument": "BTC-USD", "side": "BUY", "qty": 0.100000000000000001, "price": 64250.123456789012345678, )"
-      R"("time_in_force": "IOC", "idempotency_key": "digits-1"})";
-  run_command({"curl", "-s", "-H", "Content-Type: application/json", "-H", "Idempotency-Key: digits-1", "-d",
-               body, one->public_url() + "/do/order"});
+  post_order(*one, "digits-1", "0.100000000000000001", "64250.123456789012345678");
   await_status("digits-1", "succeeded");
   EXPECT_EQ(broker.got("D").at(0).at(38), "0.100000000000000001");
   EXPECT_EQ(broker.got("D").at(0).at(44), "64250.123456789012345678");
@@ -215,11 +216,12 @@ TEST_F(FixNodeTest, SettingsThatAreMissingAreNamedAtTheStart) {
 TEST_F(FixNodeTest, NoContentOfAnOrderIsInTheLog) {
   const auto one = node(environment({"TODOKE_LOG_LEVEL=debug", "TODOKE_ORDERS_FIX_USERNAME=trader",
                                      "TODOKE_ORDERS_FIX_PASSWORD=s3cret-word"}));
-  accept("private-key-1");
+  // A price that no time or port in the log can look like.
+  post_order(*one, "private-key-1", "2", "64250.123456789");
   await_status("private-key-1", "succeeded");
   EXPECT_EQ(broker.last_logon_password(), "s3cret-word");
   const auto log = one->stop().err;
-  for (const auto* secret : {"private-key-1", "BTC-USD", "10.5", "s3cret-word"}) {
+  for (const auto* secret : {"private-key-1", "BTC-USD", "64250.123456789", "s3cret-word"}) {
     EXPECT_EQ(log.find(secret), std::string::npos) << secret;
   }
 }
