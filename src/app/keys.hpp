@@ -19,7 +19,6 @@ inline constexpr Key<std::string> kDataDir{{
 
 inline constexpr Key<std::string> kLogLevel{{
     .name = "log.level",
-    .type = KeyType::choice,
     .fallback = "info",
     .meaning = "The least level that is written.",
     .choices = "debug|info|warning|error",
@@ -28,7 +27,6 @@ inline constexpr Key<std::string> kLogLevel{{
 
 inline constexpr Key<std::string> kLogFormat{{
     .name = "log.format",
-    .type = KeyType::choice,
     .fallback = "auto",
     .meaning = "How a line is written. auto: for human eyes on a terminal, JSON otherwise.",
     .choices = "auto|human|json",

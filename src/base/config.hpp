@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -59,10 +60,24 @@ struct KeySpec {
 };
 
 // A key with the type of its value: std::string (text, choice, address, path), std::int64_t (integer, size),
-// bool, std::chrono::milliseconds (duration) or std::vector<std::string> (list).
+// bool, std::chrono::milliseconds (duration) or std::vector<std::string> (list). The first of each is meant
+// where the key names none, and `choices` make a text a choice.
 template <class T>
 struct Key {
+  constexpr Key(const KeySpec& written) : spec(written) {
+    if (spec.type == KeyType::text) spec.type = usual_type();
+  }
+
   KeySpec spec;
+
+ private:
+  constexpr KeyType usual_type() const {
+    if (std::is_same_v<T, std::int64_t>) return KeyType::integer;
+    if (std::is_same_v<T, bool>) return KeyType::boolean;
+    if (std::is_same_v<T, std::chrono::milliseconds>) return KeyType::duration;
+    if (std::is_same_v<T, std::vector<std::string>>) return KeyType::list;
+    return spec.choices.empty() ? KeyType::text : KeyType::choice;
+  }
 };
 
 using ConfigValue =

@@ -10,7 +10,6 @@ namespace todoke::embedded {
 
 inline constexpr Key<std::string> kUser{{
     .name = "server.user",
-    .type = KeyType::text,
     .fallback = "",
     .meaning = "Whom a node that is started as root becomes once it has its ports, certificates and tokens; "
                "its Postgres runs as the same "
@@ -32,7 +31,6 @@ inline constexpr Key<std::string> kBinDir{{
 
 inline constexpr Key<std::string> kLogListen{{
     .name = "log.listen",
-    .type = KeyType::text,
     .fallback = "",
     .meaning =
         "host:port on which the embedded Postgres takes connections of outside consumers of the log "
@@ -42,7 +40,6 @@ inline constexpr Key<std::string> kLogListen{{
 
 inline constexpr Key<std::string> kLogAdvertise{{
     .name = "log.advertise",
-    .type = KeyType::text,
     .fallback = "",
     .meaning =
         "host:port that connection strings for consumers name, where others reach the database under another "

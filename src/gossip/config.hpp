@@ -12,7 +12,6 @@ namespace todoke::gossip::keys {
 
 inline constexpr Key<std::string> kEnabled{{
     .name = "gossip.enabled",
-    .type = KeyType::choice,
     .fallback = "auto",
     .meaning =
         "Whether a relay takes and passes on events by iroh-gossip. auto: where this build has it. on: a "
@@ -29,7 +28,6 @@ inline constexpr Key<std::string> kListen{{
 }};
 inline constexpr Key<std::vector<std::string>> kPeers{{
     .name = "gossip.peers",
-    .type = KeyType::list,
     .fallback = "",
     .meaning =
         "Nodes to dial, each as node_id@host:port; `todoke p2p info` prints that of a node. More can be "
@@ -39,7 +37,6 @@ inline constexpr Key<std::vector<std::string>> kPeers{{
 }};
 inline constexpr Key<std::vector<std::string>> kBlocked{{
     .name = "gossip.blocked",
-    .type = KeyType::list,
     .fallback = "",
     .meaning = "Node ids (64 hex digits) that may not connect.",
     .max = 10'000,
@@ -47,7 +44,6 @@ inline constexpr Key<std::vector<std::string>> kBlocked{{
 }};
 inline constexpr Key<std::int64_t> kConnectionsMax{{
     .name = "gossip.connections_max",
-    .type = KeyType::integer,
     .fallback = "256",
     .meaning = "Connections of the gossip endpoint; more are refused.",
     .min = 1,
@@ -55,7 +51,6 @@ inline constexpr Key<std::int64_t> kConnectionsMax{{
 }};
 inline constexpr Key<std::int64_t> kEventsPerSecond{{
     .name = "gossip.events_per_second",
-    .type = KeyType::integer,
     .fallback = "5000",
     .meaning =
         "Messages that are looked at in a second: from each neighbour, and twice as many from all. What "
@@ -66,7 +61,6 @@ inline constexpr Key<std::int64_t> kEventsPerSecond{{
 }};
 inline constexpr Key<std::int64_t> kRefusedPerMinute{{
     .name = "gossip.refused_per_minute",
-    .type = KeyType::integer,
     .fallback = "600",
     .meaning =
         "Messages of a neighbour that break a rule; beyond it everything that it passes on is dropped for "
@@ -77,7 +71,6 @@ inline constexpr Key<std::int64_t> kRefusedPerMinute{{
 }};
 inline constexpr Key<std::int64_t> kSentPerSecond{{
     .name = "gossip.sent_per_second",
-    .type = KeyType::integer,
     .fallback = "2000",
     .meaning =
         "Pace of the messages that go out: the library loses what comes faster than the other side reads.",

@@ -12,7 +12,6 @@ namespace todoke::outbox::keys {
 
 inline constexpr Key<std::chrono::milliseconds> kRetention{{
     .name = "log.retention",
-    .type = KeyType::duration,
     .fallback = "30d",
     .meaning = "How long rows of the log are kept.",
     .unit = "d",
@@ -22,7 +21,6 @@ inline constexpr Key<std::chrono::milliseconds> kRetention{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kRetentionMax{{
     .name = "log.retention_max",
-    .type = KeyType::duration,
     .fallback = "45d",
     .meaning = "How long rows are kept for a mandatory consumer that has not read them; then they go, and it "
                "must be "
@@ -45,7 +43,6 @@ inline constexpr Key<std::int64_t> kBytesMax{{
 }};
 inline constexpr Key<std::int64_t> kPressureRows{{
     .name = "log.pressure_rows",
-    .type = KeyType::integer,
     .fallback = "100000",
     .meaning = "Rows that a mandatory consumer may be behind before the node stops backfilling (pressure 1). "
                "At five times that it refuses events of low-priority topics (2), at ten times that clients "

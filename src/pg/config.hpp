@@ -11,7 +11,6 @@ namespace todoke::pg {
 
 inline constexpr Key<std::string> kDatabaseUrl{{
     .name = "database.url",
-    .type = KeyType::text,
     .fallback = "",
     .meaning = "Connection string or URI of the Postgres database. Empty: the node runs its own server.",
     .secret = true,
@@ -20,7 +19,6 @@ inline constexpr Key<std::string> kDatabaseUrl{{
 
 inline constexpr Key<std::string> kDatabaseOwnerUrl{{
     .name = "database.owner_url",
-    .type = KeyType::text,
     .fallback = "",
     .meaning =
         "Connection string or URI of the same database as a role that owns its tables: it migrates, and "
@@ -32,7 +30,6 @@ inline constexpr Key<std::string> kDatabaseOwnerUrl{{
 
 inline constexpr Key<std::int64_t> kDatabasePoolMax{{
     .name = "database.pool_max",
-    .type = KeyType::integer,
     .fallback = "20",
     .meaning = "The most connections that this node opens to the database, apart from a few that serve one "
                "purpose (the listener, the writer, live delivery, the intake and the worker of orders). "

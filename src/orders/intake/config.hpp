@@ -14,14 +14,12 @@ namespace todoke::orders::keys {
 
 inline constexpr Key<std::vector<std::string>> kInstruments{{
     .name = "orders.instruments",
-    .type = KeyType::list,
     .meaning = "Instruments that are traded here; an order for another one is refused. Empty: any.",
     .min = 0,
     .max = 10'000,
 }};
 inline constexpr Key<std::vector<std::string>> kLotSteps{{
     .name = "orders.lot_steps",
-    .type = KeyType::list,
     .meaning =
         "Of what the quantity of an instrument must be a multiple: BTC-USD=0.001,USDJPY=1000. An instrument "
         "without one takes any quantity.",
@@ -37,7 +35,6 @@ inline constexpr Key<std::string> kTokensFile{{
 }};
 inline constexpr Key<bool> kAllowAnonymous{{
     .name = "orders.allow_anonymous",
-    .type = KeyType::boolean,
     .fallback = "false",
     .meaning = "Whether a node with the role `orders` starts without tokens although server.listen is an "
                "address that others can "
@@ -45,7 +42,6 @@ inline constexpr Key<bool> kAllowAnonymous{{
 }};
 inline constexpr Key<std::int64_t> kRatePerMinute{{
     .name = "orders.rate_per_minute",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning =
         "Posts of a client (a token, or an address without tokens) in a minute; over it: 429. 0: no limit.",
@@ -62,7 +58,6 @@ inline constexpr Key<std::int64_t> kBodyBytesMax{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kAcceptTimeout{{
     .name = "orders.accept_timeout",
-    .type = KeyType::duration,
     .fallback = "5s",
     .meaning = "How long the database may take to accept an order; then the client gets 503.",
     .unit = "s",
@@ -71,7 +66,6 @@ inline constexpr Key<std::chrono::milliseconds> kAcceptTimeout{{
 }};
 inline constexpr Key<std::int64_t> kWaitersMax{{
     .name = "orders.waiters_max",
-    .type = KeyType::integer,
     .fallback = "1000",
     .meaning =
         "Requests that may wait for an order at the same time (?wait=); a further one is answered at once.",
@@ -80,7 +74,6 @@ inline constexpr Key<std::int64_t> kWaitersMax{{
 }};
 inline constexpr Key<std::vector<std::string>> kQtyMax{{
     .name = "orders.limits.qty_max",
-    .type = KeyType::list,
     .meaning =
         "Largest quantity of one order for each instrument: BTC-USD=10,*=1000. `*` stands for those that are "
         "not named. Empty: no limit.",
@@ -89,7 +82,6 @@ inline constexpr Key<std::vector<std::string>> kQtyMax{{
 }};
 inline constexpr Key<std::vector<std::string>> kNotionalMax{{
     .name = "orders.limits.notional_max",
-    .type = KeyType::list,
     .meaning =
         "Largest quantity times price of one order for each instrument, written as orders.limits.qty_max. An "
         "order at the market has no price and passes.",
@@ -98,7 +90,6 @@ inline constexpr Key<std::vector<std::string>> kNotionalMax{{
 }};
 inline constexpr Key<std::int64_t> kPerSecond{{
     .name = "orders.limits.per_second",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "Orders that this node takes in a second, of all clients together. 0: no limit.",
     .min = 0,
@@ -106,7 +97,6 @@ inline constexpr Key<std::int64_t> kPerSecond{{
 }};
 inline constexpr Key<std::int64_t> kInDoubtMax{{
     .name = "orders.limits.in_doubt_max",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "When so many open orders are in doubt, no further one is taken. 0: no limit.",
     .min = 0,

@@ -13,7 +13,6 @@ namespace todoke::orders::keys {
 
 inline constexpr Key<bool> kEnabled{{
     .name = "outbox.enabled",
-    .type = KeyType::boolean,
     .fallback = "false",
     .meaning =
         "Whether the role `orders` sends orders. Off: they are accepted and wait. `todoke up` turns it on "
@@ -22,7 +21,6 @@ inline constexpr Key<bool> kEnabled{{
 }};
 inline constexpr Key<std::int64_t> kConcurrency{{
     .name = "outbox.concurrency",
-    .type = KeyType::integer,
     .fallback = "4",
     .meaning = "Orders that a worker sends at the same time.",
     .min = 1,
@@ -32,7 +30,6 @@ inline constexpr Key<std::int64_t> kConcurrency{{
 }};
 inline constexpr Key<std::int64_t> kBatch{{
     .name = "outbox.batch",
-    .type = KeyType::integer,
     .fallback = "32",
     .meaning = "Orders that a worker claims at once.",
     .min = 1,
@@ -41,7 +38,6 @@ inline constexpr Key<std::int64_t> kBatch{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kPollInterval{{
     .name = "outbox.poll_interval_sec",
-    .type = KeyType::duration,
     .fallback = "0.5",
     .meaning =
         "How often a worker that has nothing to do looks by itself; it is woken for new orders anyway.",
@@ -52,7 +48,6 @@ inline constexpr Key<std::chrono::milliseconds> kPollInterval{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kLease{{
     .name = "outbox.lock_lease_sec",
-    .type = KeyType::duration,
     .fallback = "120",
     .meaning =
         "How long an order stays a worker's without a sign of life. At least broker.timeout_ms and a second.",
@@ -64,7 +59,6 @@ inline constexpr Key<std::chrono::milliseconds> kLease{{
 }};
 inline constexpr Key<std::int64_t> kMaxAttempts{{
     .name = "outbox.max_attempts",
-    .type = KeyType::integer,
     .fallback = "6",
     .meaning = "Failed tries, lapsed leases included, after which an order is aborted.",
     .min = 1,
@@ -73,7 +67,6 @@ inline constexpr Key<std::int64_t> kMaxAttempts{{
 }};
 inline constexpr Key<std::vector<std::string>> kBackoff{{
     .name = "outbox.backoff_sec",
-    .type = KeyType::list,
     .fallback = "5,10,20,40,80,160",
     .meaning =
         "Seconds to wait after the first, second … failed try; the last entry repeats. 0 to 20 % are added.",
@@ -83,7 +76,6 @@ inline constexpr Key<std::vector<std::string>> kBackoff{{
 }};
 inline constexpr Key<std::string> kAdapter{{
     .name = "broker.adapter",
-    .type = KeyType::choice,
     .fallback = "paper",
     .meaning =
         "Where orders go. paper: a broker of the house that fills every order. http: a broker behind HTTP "
@@ -93,7 +85,6 @@ inline constexpr Key<std::string> kAdapter{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kBrokerTimeout{{
     .name = "broker.timeout_ms",
-    .type = KeyType::duration,
     .fallback = "2500",
     .meaning = "How long the broker may take for one order.",
     .unit = "ms",
@@ -103,7 +94,6 @@ inline constexpr Key<std::chrono::milliseconds> kBrokerTimeout{{
 }};
 inline constexpr Key<std::string> kRisk{{
     .name = "orders.risk",
-    .type = KeyType::choice,
     .fallback = "warn",
     .meaning = "What becomes of an order whose risk_constraints its broker can't enforce. warn: it is sent, "
                "with the "
@@ -112,7 +102,6 @@ inline constexpr Key<std::string> kRisk{{
 }};
 inline constexpr Key<std::string> kSerializeBy{{
     .name = "orders.serialize_by",
-    .type = KeyType::choice,
     .fallback = "none",
     .meaning =
         "none: orders are independent. instrument: an order is sent when every earlier one of its instrument "
@@ -121,7 +110,6 @@ inline constexpr Key<std::string> kSerializeBy{{
 }};
 inline constexpr Key<std::int64_t> kHistoryMonths{{
     .name = "orders.history_months",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning =
         "Whole months that the journal of tries and the archives (finished orders with their results, FIX "
@@ -132,7 +120,6 @@ inline constexpr Key<std::int64_t> kHistoryMonths{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kMaxAgeIoc{{
     .name = "orders.max_age_sec.ioc",
-    .type = KeyType::duration,
     .fallback = "0",
     .meaning = "An IOC order that was not sent within this time of its acceptance is aborted "
                "(ORDER_EXPIRED). 0: never.",
@@ -142,7 +129,6 @@ inline constexpr Key<std::chrono::milliseconds> kMaxAgeIoc{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kMaxAgeFok{{
     .name = "orders.max_age_sec.fok",
-    .type = KeyType::duration,
     .fallback = "0",
     .meaning = "The same for FOK orders.",
     .unit = "s",
@@ -151,7 +137,6 @@ inline constexpr Key<std::chrono::milliseconds> kMaxAgeFok{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kMaxAgeGtc{{
     .name = "orders.max_age_sec.gtc",
-    .type = KeyType::duration,
     .fallback = "0",
     .meaning = "The same for GTC orders.",
     .unit = "s",

@@ -14,13 +14,11 @@ namespace todoke::orders::keys {
 
 inline constexpr Key<std::string> kFixHost{{
     .name = "orders.fix.host",
-    .type = KeyType::text,
     .fallback = "",
     .meaning = "Host of the FIX 4.4 broker (broker.adapter = fix).",
 }};
 inline constexpr Key<std::int64_t> kFixPort{{
     .name = "orders.fix.port",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "Port of the FIX broker.",
     .min = 0,
@@ -28,38 +26,32 @@ inline constexpr Key<std::int64_t> kFixPort{{
 }};
 inline constexpr Key<std::string> kFixSender{{
     .name = "orders.fix.sender_comp_id",
-    .type = KeyType::text,
     .fallback = "",
     .meaning = "SenderCompID: this side's name, as agreed with the broker.",
 }};
 inline constexpr Key<std::string> kFixTarget{{
     .name = "orders.fix.target_comp_id",
-    .type = KeyType::text,
     .fallback = "",
     .meaning = "TargetCompID: the broker's name.",
 }};
 inline constexpr Key<std::string> kFixUsername{{
     .name = "orders.fix.username",
-    .type = KeyType::text,
     .fallback = "",
     .meaning = "Username of the Logon. Empty: none is sent, and no password.",
 }};
 inline constexpr Key<std::string> kFixPassword{{
     .name = "orders.fix.password",
-    .type = KeyType::text,
     .fallback = "",
     .meaning = "Password of the Logon.",
     .secret = true,
 }};
 inline constexpr Key<std::string> kFixAccount{{
     .name = "orders.fix.account",
-    .type = KeyType::text,
     .fallback = "",
     .meaning = "Account of every order. Empty: none is sent.",
 }};
 inline constexpr Key<std::chrono::milliseconds> kFixHeartbeat{{
     .name = "orders.fix.heartbeat_sec",
-    .type = KeyType::duration,
     .fallback = "30",
     .meaning = "HeartBtInt: how often either side shows that it is there. Whole seconds.",
     .unit = "s",
@@ -68,14 +60,12 @@ inline constexpr Key<std::chrono::milliseconds> kFixHeartbeat{{
 }};
 inline constexpr Key<bool> kFixReset{{
     .name = "orders.fix.reset_on_logon",
-    .type = KeyType::boolean,
     .fallback = "false",
     .meaning = "Whether sequence numbers begin with 1 at every Logon. Reports that were under way are then "
                "lost to the session and found by status requests only.",
 }};
 inline constexpr Key<std::int64_t> kFixClOrdIdMax{{
     .name = "orders.fix.clordid_max",
-    .type = KeyType::integer,
     .fallback = "20",
     .meaning = "The longest ClOrdID that the broker takes. A key that does not fit goes as a hash. A change "
                "gives orders that are under way another ClOrdID: drain the outbox before.",
@@ -84,7 +74,6 @@ inline constexpr Key<std::int64_t> kFixClOrdIdMax{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kFixLease{{
     .name = "orders.fix.lease_sec",
-    .type = KeyType::duration,
     .fallback = "10",
     .meaning = "How long the session stays a worker's without a sign of life; another one takes it then.",
     .unit = "s",
@@ -93,7 +82,6 @@ inline constexpr Key<std::chrono::milliseconds> kFixLease{{
 }};
 inline constexpr Key<std::int64_t> kFixQuestionsPerSec{{
     .name = "orders.fix.questions_per_sec",
-    .type = KeyType::integer,
     .fallback = "20",
     .meaning = "How many status requests a second go to the broker about orders in doubt and orders that it "
                "works on. Stay below what the broker allows a session, and leave room for orders.",

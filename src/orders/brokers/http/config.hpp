@@ -10,23 +10,19 @@ namespace todoke::orders::keys {
 
 inline constexpr Key<std::string> kHttpUrl{{
     .name = "orders.http.url",
-    .type = KeyType::text,
     .meaning = "Where the adapter `http` POSTs orders: http://… or https://….",
 }};
 inline constexpr Key<std::string> kHttpFindUrl{{
     .name = "orders.http.find_url",
-    .type = KeyType::text,
     .meaning = "Where an order in doubt is looked up with GET; {key} stands for its key, such as "
                "https://broker.example/orders/{key}. Empty: the broker can't be asked.",
 }};
 inline constexpr Key<std::string> kHttpTokenFile{{
     .name = "orders.http.token_file",
-    .type = KeyType::text,
     .meaning = "File with the token that is sent as Authorization: Bearer; read at each start. Empty: none.",
 }};
 inline constexpr Key<std::string> kHttpCaFile{{
     .name = "orders.http.ca_file",
-    .type = KeyType::text,
     .meaning = "PEM file with the authorities that may vouch for the broker. Empty: the system's.",
 }};
 

@@ -13,7 +13,6 @@ namespace todoke::orders::keys {
 
 inline constexpr Key<std::chrono::milliseconds> kPaperLatency{{
     .name = "broker.paper.latency_ms",
-    .type = KeyType::duration,
     .fallback = "0",
     .meaning = "How long the paper broker takes for an order.",
     .unit = "ms",
@@ -22,7 +21,6 @@ inline constexpr Key<std::chrono::milliseconds> kPaperLatency{{
 }};
 inline constexpr Key<std::int64_t> kPaperPartial{{
     .name = "broker.paper.partial_percent",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "Orders of a hundred of which the paper broker fills a half only.",
     .min = 0,
@@ -30,7 +28,6 @@ inline constexpr Key<std::int64_t> kPaperPartial{{
 }};
 inline constexpr Key<std::int64_t> kPaperReject{{
     .name = "broker.paper.reject_percent",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "Orders of a hundred that the paper broker rejects.",
     .min = 0,
@@ -38,7 +35,6 @@ inline constexpr Key<std::int64_t> kPaperReject{{
 }};
 inline constexpr Key<std::int64_t> kPaperTimeout{{
     .name = "broker.paper.timeout_percent",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "Tries of a hundred to which the paper broker gives no answer and does nothing.",
     .min = 0,
@@ -46,7 +42,6 @@ inline constexpr Key<std::int64_t> kPaperTimeout{{
 }};
 inline constexpr Key<std::int64_t> kPaperLost{{
     .name = "broker.paper.lost_percent",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "Tries of a hundred that the paper broker executes and whose answer is lost.",
     .min = 0,
@@ -54,7 +49,6 @@ inline constexpr Key<std::int64_t> kPaperLost{{
 }};
 inline constexpr Key<std::vector<std::string>> kPaperFirst{{
     .name = "broker.paper.first",
-    .type = KeyType::list,
     .fallback = "",
     .meaning = "What becomes of the first claims of each order, in this order: fill, partial, reject, "
                "timeout, lost or "
@@ -64,7 +58,6 @@ inline constexpr Key<std::vector<std::string>> kPaperFirst{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kPaperOutage{{
     .name = "broker.paper.outage_sec",
-    .type = KeyType::duration,
     .fallback = "0",
     .meaning = "For how long after its first order the paper broker can't be reached.",
     .unit = "s",
@@ -73,7 +66,6 @@ inline constexpr Key<std::chrono::milliseconds> kPaperOutage{{
 }};
 inline constexpr Key<std::int64_t> kPaperSeed{{
     .name = "broker.paper.seed",
-    .type = KeyType::integer,
     .fallback = "1",
     .meaning =
         "The paper broker draws its faults and prices from this and the order's key: the same seed gives the "
