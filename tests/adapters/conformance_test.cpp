@@ -42,9 +42,9 @@ class AdapterConformance : public testing::TestWithParam<CounterpartFactory> {
     made.possible_resend = claim_no > 1;
     return made;
   }
-  static Deadline soon() { return Deadline::after(5s); }
+  static Deadline soon() { return Deadline::after(30s); }
   // For what ends by its deadline.
-  static Deadline short_while() { return Deadline::after(200ms); }
+  static Deadline short_while() { return Deadline::after(1s); }
 
   std::unique_ptr<Counterpart> broker = GetParam().make();
 };

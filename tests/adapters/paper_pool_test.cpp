@@ -42,7 +42,7 @@ class PaperPool : public testing::Test {
 TEST_F(PaperPool, AnOrderThatGotNoConnectionWasNotSent) {
   run_task([this]() -> Task<void> {
     orders::PaperAdapter adapter({}, *pool, clock);
-    const auto taken = co_await pool->acquire(Deadline::after(5s));
+    const auto taken = co_await pool->acquire(Deadline::after(30s));
     const auto asked = request(adapter);
     const auto outcome = co_await adapter.send(asked, Deadline::after(50ms));
     EXPECT_EQ(outcome.result.reason_code, orders::reason::kBrokerDown);

@@ -66,7 +66,7 @@ class HostileClient {
 
   // What has come; empty at the end of the connection.
   std::string read_some() {
-    constexpr int kPatienceMs = 20'000;
+    constexpr int kPatienceMs = 60'000;
     pollfd ready{socket_.get(), POLLIN, 0};
     if (::poll(&ready, 1, kPatienceMs) <= 0)
       throw std::runtime_error("the relay goes on with a hostile client");

@@ -18,7 +18,7 @@ std::future<RawResponse> post_later(const OrdersRig& rig, const std::string& key
 }
 
 TEST(OrderFaults, TakesNothingWhileTheDatabaseIsAwayAndGoesOnAfterwards) {
-  OrdersRig rig(Flags{{"orders.accept_timeout", "500ms"}});
+  OrdersRig rig(Flags{{"orders.accept_timeout", "2s"}});
   ASSERT_EQ(rig.post("key-0001").status, 201);
   rig.proxy().set_reachable(false);
   const auto refused = rig.post("key-0002");
@@ -61,7 +61,7 @@ TEST(OrderFaults, LooksAgainWhenTheAnswerToTheCommitIsLost) {
 }
 
 TEST(OrderFaults, SaysThatTheOutcomeIsUnknownWhenItCantLookAgain) {
-  OrdersRig rig(Flags{{"orders.accept_timeout", "1s"}});
+  OrdersRig rig(Flags{{"orders.accept_timeout", "3s"}});
   rig.proxy().hold_answers_after(kAccept);
   auto answer = post_later(rig, "key-0001");
   rig.proxy().await_held();
@@ -77,7 +77,7 @@ TEST(OrderFaults, SaysThatTheOutcomeIsUnknownWhenItCantLookAgain) {
 }
 
 TEST(OrderFaults, AnAnswerThatNeverComesEndsInTheTruthToo) {
-  OrdersRig rig(Flags{{"orders.accept_timeout", "1s"}});
+  OrdersRig rig(Flags{{"orders.accept_timeout", "3s"}});
   rig.proxy().hold_answers_after(kAccept);
   const auto answer = rig.post("key-0001");
   // The connection hangs: its commit is given up, and a new connection finds the order.

@@ -154,9 +154,10 @@ TEST_F(ConnectionTest, APassedDeadlineCancelsOnTheServerAndLeavesTheConnectionUs
     const auto admin = co_await db_.connect();
     co_await message_of<DeadlineExceeded>(run_query(*connection, kSleep, {60.0}, Deadline::after(50ms)));
     EXPECT_TRUE(connection->usable());
-    co_await wait_until(*admin,
-                        "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%pg_sleep(%' AND "
-                        "state = 'active' AND pid <> pg_backend_pid())");
+    co_await wait_until(
+        *admin,
+        "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND "
+        "query LIKE '%pg_sleep(%' AND state = 'active' AND pid <> pg_backend_pid())");
     const auto result = co_await connection->query(kOne, {}, soon());
     EXPECT_EQ(result.one().get<std::int32_t>(0), 1);
   });

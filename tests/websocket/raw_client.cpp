@@ -15,7 +15,7 @@ namespace todoke::net {
 
 namespace {
 
-constexpr int kPatienceMs = 20'000;
+constexpr int kPatienceMs = 60'000;
 constexpr std::array<std::uint8_t, 4> kKey{0x37, 0xFA, 0x21, 0x3D};
 
 void wait_for(int fd, short events) {
