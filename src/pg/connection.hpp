@@ -5,7 +5,7 @@
 // for (2 s at most), so that the connection can be used again; where that fails it is closed. An answer that
 // comes after all is returned. Statements are prepared once for each connection; preparing travels together
 // with the first execution (one round trip). Values travel in binary both ways. A result is held in memory
-// whole: COPY out (copy.hpp) is for what is large.
+// whole.
 #pragma once
 
 #include <chrono>
@@ -108,7 +108,7 @@ class Connection {
   void detach();
   void close();
 
-  // For copy.cpp and transaction.cpp.
+  // For transaction.cpp.
   struct State;
   [[nodiscard]] State& state() { return *state_; }
 
