@@ -54,7 +54,8 @@ Filter for_topic(const std::string& topic) {
 // ahead of the relay.
 class World {
  public:
-  World(std::uint64_t seed, CacheLimits limits) : dice_(seed), limits_(limits), cache_(limits) {}
+  World(std::uint64_t seed, CacheLimits limits, nostr::TopicPolicy policy)
+      : dice_(seed), limits_(limits), policy_(policy), cache_(limits, policy) {}
 
   void step() {
     const auto what = dice_.below(100);
@@ -75,7 +76,7 @@ class World {
     LiveEventPtr live;
   };
   struct Fill {
-    std::string topic;
+    Filter window;
     std::uint64_t number;
     std::size_t begun_at;
   };
@@ -88,7 +89,7 @@ class World {
       linked.push_back(topic);
       tags.push_back({"t", topic});
     }
-    if (linked.empty()) return;
+    if (linked.empty() && !is_open()) return;
     const auto time = kNow + static_cast<std::int64_t>(dice_.below(8));
     static constexpr nostr::Kind kKinds[] = {1, 1, 7, nostr::kGiftWrap};
     if (dice_.percent(50)) tags.push_back({"p", dice_.pick(keys_).pubkey().hex()});
@@ -117,9 +118,8 @@ class World {
   }
 
   void begin_fill() {
-    const auto& topic = dice_.pick(topics_);
-    if (!cache_.wants(topic)) return;
-    fills_.push_back({topic, cache_.begin_fill(topic), log_.size()});
+    const auto window = cache_.wants(random_filter());
+    if (window) fills_.push_back({*window, cache_.begin_fill(*window), log_.size()});
   }
 
   // The store was read at some moment since: first its head, then the events.
@@ -128,21 +128,28 @@ class World {
     const auto which = fills_.begin() + static_cast<std::ptrdiff_t>(dice_.below(fills_.size()));
     const auto fill = std::move(*which);
     fills_.erase(which);
-    if (dice_.percent(10)) return cache_.forget(fill.topic, fill.number);
+    if (dice_.percent(10)) return cache_.forget(fill.window, fill.number);
     const auto head = fill.begun_at + dice_.below(log_.size() - fill.begun_at + 1);
     const auto read_at = head + dice_.below(log_.size() - head + 1);
     ReadResult newest;
     newest.events = in_effect(head, read_at);
-    std::erase_if(newest.events, [&](const auto& live) { return !is_linked(*live, fill.topic); });
+    std::erase_if(newest.events,
+                  [&](const auto& live) { return !nostr::matches(fill.window, *live->event); });
     std::sort(newest.events.begin(), newest.events.end(), is_newer);
     newest.more = newest.events.size() > limits_.events_max;
     if (newest.more) newest.events.resize(limits_.events_max);
-    cache_.fill(fill.topic, fill.number, std::move(newest));
+    cache_.fill(fill.window, fill.number, std::move(newest));
     read_at_ = std::max(read_at_, read_at);
   }
 
   Filter random_filter() {
-    auto filter = for_topic(dice_.pick(topics_));
+    Filter filter;
+    if (!is_open() || dice_.percent(40)) filter = for_topic(dice_.pick(topics_));
+    if (dice_.percent(10) && !log_.empty()) {
+      std::vector<nostr::EventId> ids;
+      for (auto left = dice_.below(3); left > 0; --left) ids.push_back(dice_.pick(log_).live->event->id());
+      filter.ids = nostr::SortedSet<nostr::EventId>(std::move(ids));
+    }
     if (dice_.percent(20)) filter.kinds = nostr::SortedSet<nostr::Kind>({1});
     if (dice_.percent(20)) filter.authors = nostr::SortedSet<nostr::Pubkey>({keys_[0].pubkey()});
     if (dice_.percent(20)) filter.since = kNow + static_cast<std::int64_t>(dice_.below(8));
@@ -214,12 +221,11 @@ class World {
     return events;
   }
 
-  static bool is_linked(const LiveEvent& live, const std::string& topic) {
-    return std::find(live.topics.begin(), live.topics.end(), topic) != live.topics.end();
-  }
+  [[nodiscard]] bool is_open() const { return policy_ == nostr::TopicPolicy::open; }
 
   Dice dice_;
   CacheLimits limits_;
+  nostr::TopicPolicy policy_;
   RecentCache cache_;
   const std::vector<std::string> topics_{kTopicA, kTopicB, kTopicC};
   const std::vector<nostr::SecretKey> keys_{author(1), author(2)};
@@ -231,14 +237,22 @@ class World {
   std::size_t unanswered_ = 0;
 };
 
-TEST(RecentCache, SaysNothingOrExactlyTheRightAnswer) {
+struct RecentCacheWorld : testing::TestWithParam<nostr::TopicPolicy> {};
+
+INSTANTIATE_TEST_SUITE_P(Policies, RecentCacheWorld,
+                         testing::Values(nostr::TopicPolicy::topics, nostr::TopicPolicy::open),
+                         [](const auto& param) {
+                           return param.param == nostr::TopicPolicy::open ? "Open" : "Topics";
+                         });
+
+TEST_P(RecentCacheWorld, SaysNothingOrExactlyTheRightAnswer) {
   const std::vector<CacheLimits> limits{
       {3, 1'000, 1'000'000}, {3, 8, 1'000'000}, {2, 8, 1'000'000}, {3, 16, 8'000}, {1, 4, 1'000'000}};
   std::size_t answered = 0;
   std::size_t unanswered = 0;
   for (const auto seed : seeds(50)) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    World world(seed, limits[seed % limits.size()]);
+    World world(seed, limits[seed % limits.size()], GetParam());
     for (int step = 0; step < 400 && !testing::Test::HasFatalFailure(); ++step) world.step();
     if (testing::Test::HasFatalFailure()) return;
     answered += world.answered();
@@ -256,7 +270,7 @@ struct RecentCacheTest : testing::Test {
     ReadResult result;
     result.events = std::move(newest);
     result.more = more;
-    cache.fill(topic, cache.begin_fill(topic), std::move(result));
+    cache.fill(for_topic(topic), cache.begin_fill(for_topic(topic)), std::move(result));
   }
   static bool answers(RecentCache& cache, const std::string& topic) {
     return find_in(cache, for_topic(topic), 10, {}, at(kNow), Seq{1'000}).has_value();
@@ -264,14 +278,14 @@ struct RecentCacheTest : testing::Test {
 };
 
 TEST_F(RecentCacheTest, ATopicThatNobodyAskedForCostsNothing) {
-  RecentCache cache({});
+  RecentCache cache({}, nostr::TopicPolicy::topics);
   cache.add(make(1, kTopicA));
-  EXPECT_TRUE(cache.wants(kTopicA));
+  EXPECT_TRUE(cache.wants(for_topic(kTopicA)).has_value());
   EXPECT_FALSE(answers(cache, kTopicA));
 }
 
 TEST_F(RecentCacheTest, KnowsOnlyPlainQuestionsForOneTopic) {
-  RecentCache cache({});
+  RecentCache cache({}, nostr::TopicPolicy::topics);
   fill(cache, kTopicA);
   fill(cache, kTopicB);
   EXPECT_TRUE(answers(cache, kTopicA));
@@ -283,30 +297,82 @@ TEST_F(RecentCacheTest, KnowsOnlyPlainQuestionsForOneTopic) {
   EXPECT_FALSE(asks(several));
   auto by_id = for_topic(kTopicA);
   by_id.ids = nostr::SortedSet<nostr::EventId>({id_of(1)});
-  EXPECT_FALSE(asks(by_id));
+  EXPECT_FALSE(asks(by_id)) << "nobody knows whether it is stored";
   auto by_seq = for_topic(kTopicA);
   by_seq.seq_after = Seq{0};
   EXPECT_FALSE(asks(by_seq));
   EXPECT_FALSE(asks(Filter{}));
 }
 
+TEST_F(RecentCacheTest, WhatIsInAWindowIsFoundByItsId) {
+  RecentCache cache({}, nostr::TopicPolicy::topics);
+  const auto one = make(1, kTopicA);
+  const auto two = make(2, kTopicA);
+  fill(cache, kTopicA, {two, one}, true);
+  const auto find = [&](std::size_t limit, const std::string& topic, std::vector<nostr::EventId> ids) {
+    auto filter = for_topic(topic);
+    filter.ids = nostr::SortedSet<nostr::EventId>(std::move(ids));
+    return find_in(cache, filter, limit, {}, at(kNow), Seq{1'000});
+  };
+  const auto both = find(5, kTopicA, {one->event->id(), two->event->id()});
+  ASSERT_TRUE(both.has_value());
+  EXPECT_EQ(both->events, (std::vector{two, one}));
+  EXPECT_FALSE(both->more);
+  const auto newest = find(1, kTopicA, {one->event->id(), two->event->id()});
+  ASSERT_TRUE(newest.has_value());
+  EXPECT_EQ(newest->events, (std::vector{two}));
+  EXPECT_TRUE(newest->more);
+  EXPECT_THAT(find(5, kTopicB, {one->event->id()})->events, testing::IsEmpty()) << "it has no link to B";
+  EXPECT_FALSE(find(5, kTopicA, {one->event->id(), id_of(3)}).has_value());
+  cache.remove({one->event->id(), one->event->created_at()});
+  EXPECT_FALSE(find(5, kTopicA, {one->event->id()}).has_value());
+}
+
+TEST_F(RecentCacheTest, APlainRelayFillsAWindowWhenItIsAskedForAgain) {
+  RecentCache cache({}, nostr::TopicPolicy::open);
+  Filter by_author;
+  by_author.authors = nostr::SortedSet<nostr::Pubkey>({author(1).pubkey()});
+  auto narrower = by_author;
+  narrower.kinds = nostr::SortedSet<nostr::Kind>({1});
+  EXPECT_FALSE(cache.wants(narrower).has_value());
+  EXPECT_EQ(cache.wants(narrower), by_author);
+  EXPECT_FALSE(cache.wants(Filter{}).has_value());
+  EXPECT_EQ(cache.wants(Filter{}), Filter{});
+}
+
+TEST_F(RecentCacheTest, TheNarrowestWindowThatIsThereAnswers) {
+  RecentCache cache({}, nostr::TopicPolicy::open);
+  ReadResult all;
+  all.events = {make(2, kTopicA), make(1, kTopicB)};
+  all.more = true;
+  cache.fill({}, cache.begin_fill({}), all);
+  const auto ask = [&](std::size_t limit) {
+    return find_in(cache, for_topic(kTopicA), limit, {}, at(kNow), Seq{9});
+  };
+  EXPECT_TRUE(ask(0).has_value());
+  EXPECT_FALSE(ask(2).has_value()) << "there may be older ones";
+  fill(cache, kTopicA, {all.events.front()});
+  ASSERT_TRUE(ask(2).has_value());
+  EXPECT_EQ(ask(2)->events, (std::vector{all.events.front()}));
+}
+
 TEST_F(RecentCacheTest, TheWindowUnusedForLongestGoes) {
-  RecentCache cache({2, 10, 1'000'000});
+  RecentCache cache({2, 10, 1'000'000}, nostr::TopicPolicy::topics);
   fill(cache, kTopicA);
   fill(cache, kTopicB);
   EXPECT_TRUE(answers(cache, kTopicA));
   fill(cache, kTopicC);
   EXPECT_TRUE(answers(cache, kTopicA));
-  EXPECT_TRUE(cache.wants(kTopicB));
+  EXPECT_TRUE(cache.wants(for_topic(kTopicB)).has_value());
   EXPECT_TRUE(answers(cache, kTopicC));
 }
 
 TEST_F(RecentCacheTest, BytesAreBoundedAndGivenBack) {
-  RecentCache cache({3, 1'000, 20'000});
+  RecentCache cache({3, 1'000, 20'000}, nostr::TopicPolicy::topics);
   std::int64_t seq = 0;
   for (int round = 0; round < 20; ++round) {
     for (const auto& topic : {kTopicA, kTopicB, kTopicC}) {
-      if (cache.wants(topic)) fill(cache, topic, {make(++seq, topic, 3'000)});
+      if (cache.wants(for_topic(topic)).has_value()) fill(cache, topic, {make(++seq, topic, 3'000)});
     }
     cache.add(make(++seq, kTopicA, 3'000));
     const auto gone = make(++seq, kTopicB, 3'000);
@@ -326,32 +392,32 @@ TEST_F(RecentCacheTest, BytesAreBoundedAndGivenBack) {
 }
 
 TEST_F(RecentCacheTest, NoBytesMeansNoCache) {
-  RecentCache cache({10, 10, 0});
-  EXPECT_FALSE(cache.wants(kTopicA));
+  RecentCache cache({10, 10, 0}, nostr::TopicPolicy::topics);
+  EXPECT_FALSE(cache.wants(for_topic(kTopicA)).has_value());
 }
 
 TEST_F(RecentCacheTest, AWindowThatDeletionsHaveThinnedOutIsFilledAnew) {
-  RecentCache cache({2, 10, 1'000'000});
+  RecentCache cache({2, 10, 1'000'000}, nostr::TopicPolicy::topics);
   std::vector<LiveEventPtr> newest;
   for (std::int64_t seq = 20; seq > 10; --seq) newest.push_back(make(seq, kTopicA));
   fill(cache, kTopicA, newest, true);
   for (std::size_t i = 0; i < 6; ++i) cache.remove({newest[i]->event->id(), newest[i]->event->created_at()});
   EXPECT_FALSE(answers(cache, kTopicA)) << "there are older ones that it does not hold";
-  EXPECT_TRUE(cache.wants(kTopicA));
+  EXPECT_TRUE(cache.wants(for_topic(kTopicA)).has_value());
 }
 
 TEST_F(RecentCacheTest, AReadThatBelongsToADroppedWindowIsNotTakenForItsSuccessor) {
-  RecentCache cache({1, 10, 1'000'000});
+  RecentCache cache({1, 10, 1'000'000}, nostr::TopicPolicy::topics);
   const auto old = make(1, kTopicA);
-  const auto first = cache.begin_fill(kTopicA);
+  const auto first = cache.begin_fill(for_topic(kTopicA));
   fill(cache, kTopicB);  // takes the only place
   cache.remove({old->event->id(), old->event->created_at()});
-  const auto second = cache.begin_fill(kTopicA);
+  const auto second = cache.begin_fill(for_topic(kTopicA));
   ReadResult before_the_deletion;
   before_the_deletion.events = {old};
-  cache.fill(kTopicA, first, std::move(before_the_deletion));
+  cache.fill(for_topic(kTopicA), first, std::move(before_the_deletion));
   EXPECT_FALSE(answers(cache, kTopicA));
-  cache.fill(kTopicA, second, {});
+  cache.fill(for_topic(kTopicA), second, {});
   const auto answer = find_in(cache, for_topic(kTopicA), 10, {}, at(kNow), Seq{1});
   ASSERT_TRUE(answer.has_value());
   EXPECT_THAT(answer->events, testing::IsEmpty());
