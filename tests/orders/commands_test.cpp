@@ -343,7 +343,8 @@ TEST_F(OrderCommands, AWorkerThatDiedDoesNotCountAsOneThatRuns) {
   EXPECT_THAT(text, ContainsRegex("dead  paper  seen 108[0-9]+ s ago: gone"));
   EXPECT_THAT(text, HasSubstr("no worker runs"));
   const auto worker = node();
-  EXPECT_THAT(done({"stats"}), Not(HasSubstr("no worker runs")));
+  wait_until("the worker to be counted",
+             [&] { return done({"stats"}).find("no worker runs") == std::string::npos; });
 }
 
 TEST_F(OrderCommands, AnUnknownOrderAndAWrongWordAreToldPlainly) {

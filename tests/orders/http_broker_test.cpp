@@ -335,7 +335,7 @@ TEST_F(HttpBrokerTest, ARowThatAnOperatorHasLockedHoldsUpNoOtherAndIsSentOnce) {
 
 TEST_F(HttpBrokerTest, ALedgerRowThatAnOperatorHasLockedHoldsUpNoOtherOrder) {
   broker.next({Mood::waiting});
-  const auto running = worker(false, {"BROKER_TIMEOUT_MS=1000"});
+  const auto running = worker(false, kPatient);
   accept("locked-key");
   await_status("locked-key", "sending");
   SqlSession psql(test_database.url());
@@ -362,7 +362,7 @@ TEST_F(HttpBrokerTest, WithOneAttemptAndNobodyToAskNothingIsSentTwiceThoughTheBr
 
 TEST_F(HttpBrokerTest, AnOrderInDoubtWaitsForTheAdapterThatHasTriedIt) {
   broker.next({Mood::silent});
-  const auto first = worker(true, {"OUTBOX_BACKOFF_SEC=[1]"});
+  const auto first = worker(true, {"OUTBOX_BACKOFF_SEC=[3]"});
   accept("doubt-key");
   await("SELECT concat_ws(',', status, in_doubt, adapter) FROM orders.outbox_orders", "failed,t,http");
   first->stop();

@@ -15,6 +15,9 @@ using testing::Not;
 
 constexpr const char* kKey = "secret-key-4711";
 constexpr const char* kInstrument = "SECRET-INSTR";
+// No time, id or port of a span or a log line can look like these.
+constexpr const char* kQty = "123.456789012345";
+constexpr const char* kPrice = "64250.123456789";
 constexpr const char* kTrace = "0af7651916cd43dd8448eb211c80319c";
 
 // Takes OTLP over HTTP and keeps what it gets.
@@ -63,9 +66,9 @@ class OrderObservability : public OrdersTest {
   }
 
   static int post_in_trace(const std::string& url) {
-    const auto body = fmt::format(
-        R"({{"instrument":"{}","side":"BUY","qty":123.456,"price":64250.5,"idempotency_key":"{}"}})",
-        kInstrument, kKey);
+    const auto body =
+        fmt::format(R"({{"instrument":"{}","side":"BUY","qty":{},"price":{},"idempotency_key":"{}"}})",
+                    kInstrument, kQty, kPrice, kKey);
     const auto exit = run_command(
         {"curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Content-Type: application/json", "-H",
          std::string("Idempotency-Key: ") + kKey, "-H",
@@ -74,8 +77,7 @@ class OrderObservability : public OrdersTest {
   }
 
   static void expect_hidden(const std::string& text) {
-    for (const auto* secret : {kKey, kInstrument, "123.456", "64250"})
-      EXPECT_THAT(text, Not(HasSubstr(secret)));
+    for (const auto* secret : {kKey, kInstrument, kQty, kPrice}) EXPECT_THAT(text, Not(HasSubstr(secret)));
   }
 };
 

@@ -25,11 +25,14 @@ constexpr const char* kReleaseLapsed =
     " WHERE status='sending' AND locked_at < now() - interval '120 seconds'; RESET search_path";
 
 TEST_F(OrdersTest, W101_PendingBecomesSendingAndSucceeded) {
-  const auto worker = node({"TODOKE_BROKER_PAPER_LATENCY_MS=300"});
+  PaperHold broker(test_database);
+  const auto worker = node(kPatient);
   accept("w101-key");
-  await_status("w101-key", "sending");
+  broker.await_orders(1);
+  EXPECT_EQ(of("w101-key", "status"), "sending");
   EXPECT_THAT(of("w101-key", "locked_by"), StartsWith(worker->worker()));
   EXPECT_EQ(ledger("w101-key", "status"), "accepted");
+  broker.release();
   await_status("w101-key", "succeeded");
   EXPECT_EQ(
       of("w101-key", "concat_ws(',', attempts, claim_no, in_doubt, locked_by, locked_at, last_error_code)"),
@@ -194,18 +197,19 @@ TEST_F(OrdersTest, ALapsedRowWhoseLedgerIsSettledFollowsTheLedger) {
 }
 
 TEST_F(OrdersTest, ALedgerRowThatGoesOrComesWhileAnOrderIsSentIsWrittenAllTheSame) {
-  const auto worker =
-      node({"TODOKE_BROKER_PAPER_LATENCY_MS=700", "BROKER_TIMEOUT_MS=1000", "OUTBOX_CONCURRENCY=2"});
+  PaperHold broker(test_database);
+  const auto worker = node(kPatient);
   accept("gone-key");
   run("SET orders.actor = 'test'; INSERT INTO orders.outbox_orders (idempotency_key, order_request_json, "
       "request_digest)"
       " SELECT 'come-key', jsonb_set(order_request_json, '{idempotency_key}', '\"come-key\"'), request_digest"
       " FROM orders.outbox_orders; RESET orders.actor");
-  await("SELECT count(*) FROM orders.outbox_orders WHERE status = 'sending'", "2");
+  broker.await_orders(2);
   run("SET orders.actor = 'test'; DELETE FROM orders.idempo_ledger WHERE idempotency_key = 'gone-key';"
       "INSERT INTO orders.idempo_ledger (idempotency_key, request_digest)"
       " SELECT idempotency_key, request_digest FROM orders.outbox_orders WHERE idempotency_key = 'come-key';"
       "RESET orders.actor");
+  broker.release();
   for (const auto* key : {"gone-key", "come-key"}) {
     await_status(key, "succeeded");
     EXPECT_EQ(ledger(key, "status"), "succeeded") << key;

@@ -16,6 +16,9 @@ namespace todoke::test {
 
 using Environment = std::vector<std::string>;
 
+// For a worker whose orders may wait at the broker: none times out, and no lease lapses.
+inline const Environment kPatient{"BROKER_TIMEOUT_MS=60000", "OUTBOX_LOCK_LEASE_SEC=90"};
+
 // `todoke run --roles orders` with a worker, on a database of the test's. Retries come at once and leases are
 // short unless the environment says otherwise; a name without a value in it takes such a default away.
 class OrderNode : public TodokeRun {

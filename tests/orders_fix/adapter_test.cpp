@@ -136,7 +136,7 @@ TEST_F(AdapterTest, NoAnswerIsATimeoutInDoubtAndFindTellsWhatBecameOfIt) {
   const auto one = side();
   one->await_logon();
   const auto request = order("lost-1");
-  const auto outcome = one->send(request, 500ms);
+  const auto outcome = one->send(request, kSilence);
   EXPECT_EQ(outcome.result.reason_code, "BROKER_TIMEOUT");
   EXPECT_TRUE(outcome.in_doubt);
   const auto found = one->find(request);
@@ -163,7 +163,7 @@ TEST_F(AdapterTest, ABrokerThatDoesNotAnswerTheRequestSaysNothingAboutTheOrder) 
   broker.answer_requests([](const FixMessage&) { return FixAnswer{}; });
   const auto one = side();
   one->await_logon();
-  EXPECT_EQ(one->find(order("silent-1"), 500ms).answer, FindAnswer::unknown);
+  EXPECT_EQ(one->find(order("silent-1"), kSilence).answer, FindAnswer::unknown);
 }
 
 TEST_F(AdapterTest, AReportThatCameAfterTheTryIsFoundWithoutAskingTheBroker) {
@@ -172,7 +172,7 @@ TEST_F(AdapterTest, AReportThatCameAfterTheTryIsFoundWithoutAskingTheBroker) {
   const auto one = side();
   one->await_logon();
   const auto request = order("late-1");
-  EXPECT_TRUE(one->send(request, 300ms).in_doubt);
+  EXPECT_TRUE(one->send(request, kSilence).in_doubt);
   for (const auto& message : whole(broker.got("D").at(0)).messages) broker.send(message);
   await("SELECT count(*) FROM orders.fix_reports", "2");
   const auto found = one->find(request);

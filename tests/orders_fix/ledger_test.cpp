@@ -101,7 +101,7 @@ TEST_F(LateReportTest, AnOrderThatWaitsInDoubtIsDueAtOnce) {
   broker.answer_orders([](const FixMessage&) { return FixAnswer{}; });
   const auto one = side();
   one->await_logon();
-  EXPECT_TRUE(one->send(order("in-doubt-1"), 300ms).in_doubt);
+  EXPECT_TRUE(one->send(order("in-doubt-1"), kSilence).in_doubt);
   set_row("in-doubt-1", "status = 'failed', in_doubt = true, next_run_at = now() + interval '1 hour'");
   send_all(whole(broker.got("D").at(0)));
   wait_until("it to be due",
@@ -113,7 +113,7 @@ TEST_F(LateReportTest, AnOrderThatWasAbortedInDoubtIsPutBackWithAnAuditRow) {
   broker.answer_orders([](const FixMessage&) { return FixAnswer{}; });
   const auto one = side();
   one->await_logon();
-  EXPECT_TRUE(one->send(order("aborted-1"), 300ms).in_doubt);
+  EXPECT_TRUE(one->send(order("aborted-1"), kSilence).in_doubt);
   set_row("aborted-1", "status = 'aborted', in_doubt = true, attempts = 6");
   run("SET orders.actor = 'worker'; UPDATE orders.idempo_ledger SET status = 'failed'");
   send_all(whole(broker.got("D").at(0)));
@@ -126,7 +126,7 @@ TEST_F(LateReportTest, ALateRejectionWakesNobody) {
   broker.answer_orders([](const FixMessage&) { return FixAnswer{}; });
   const auto one = side();
   one->await_logon();
-  EXPECT_TRUE(one->send(order("nothing-1"), 300ms).in_doubt);
+  EXPECT_TRUE(one->send(order("nothing-1"), kSilence).in_doubt);
   set_row("nothing-1", "status = 'aborted', in_doubt = true");
   broker.send(reject(broker.got("D").at(0), "3"));
   await("SELECT count(*) FROM orders.fix_reports", "1");

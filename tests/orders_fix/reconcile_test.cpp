@@ -52,7 +52,7 @@ TEST_F(FixReconcileTest, BooksThatAgreeEndWithZero) {
 TEST_F(FixReconcileTest, AnOrderInDoubtIsNamedUntilTheBrokerWasAskedAndIsSettledThen) {
   broker.answer_orders([](const FixMessage&) { return FixAnswer{}; });
   broker.answer_requests([](const FixMessage&) { return FixAnswer{}; });
-  const auto one = node(environment({"BROKER_TIMEOUT_MS=300", "OUTBOX_MAX_ATTEMPTS=1"}));
+  const auto one = node(environment({"BROKER_TIMEOUT_MS=1000", "OUTBOX_MAX_ATTEMPTS=1"}));
   settled("executed-1", "aborted");
   const auto before = reconcile();
   EXPECT_EQ(before.code, 1);
@@ -111,7 +111,7 @@ TEST_F(FixReconcileTest, WithoutAnOwnerOfTheSessionOrdersThatWorkAreNotCompared)
 TEST_F(FixReconcileTest, TheNextOwnerAsksAboutWhatTheLastOneLeftInDoubt) {
   broker.answer_orders([](const FixMessage&) { return FixAnswer{}; });
   broker.answer_requests([](const FixMessage&) { return FixAnswer{}; });
-  const Environment one_try{"BROKER_TIMEOUT_MS=300", "OUTBOX_MAX_ATTEMPTS=1"};
+  const Environment one_try{"BROKER_TIMEOUT_MS=1000", "OUTBOX_MAX_ATTEMPTS=1"};
   const auto one = node(environment(one_try));
   settled("left-over-1", "aborted");
   const auto two = node(environment(one_try));

@@ -38,6 +38,9 @@ class LaterClock final : public Clock {
   std::atomic<std::chrono::nanoseconds> offset_{std::chrono::nanoseconds(0)};
 };
 
+// As long as an order that nobody answers waits: it is at the broker by then on a busy machine too.
+inline constexpr std::chrono::milliseconds kSilence(1'000);
+
 class FixSide {
  public:
   FixSide(const TestDatabase& database, int port, const std::string& worker = "host:1:aa",

@@ -19,9 +19,10 @@ class WatchTest : public FixTest {
  protected:
   // An order that was sent and ended as the test says, with a try in the journal.
   orders::SendRequest sent(FixSide& side, const std::string& key, const std::string& outbox,
-                           TimeInForce time_in_force = TimeInForce::ioc) {
+                           TimeInForce time_in_force = TimeInForce::ioc,
+                           std::chrono::milliseconds limit = 10s) {
     const auto request = order(key, time_in_force);
-    const auto outcome = side.send(request, 300ms);
+    const auto outcome = side.send(request, limit);
     const bool is_ok = outcome.result.status == ExecStatus::ok;
     run(fmt::format(
         "SET orders.actor = 'worker';"
@@ -33,8 +34,9 @@ class WatchTest : public FixTest {
         request.outbox_id, key, is_ok ? "succeeded" : "failed", orders::to_json(outcome.result), outbox));
     return request;
   }
-  orders::SendRequest in_doubt(FixSide& side, const std::string& key) {
-    return sent(side, key, "status = 'aborted', in_doubt = true");
+  orders::SendRequest in_doubt(FixSide& side, const std::string& key,
+                               std::chrono::milliseconds limit = kSilence) {
+    return sent(side, key, "status = 'aborted', in_doubt = true", TimeInForce::ioc, limit);
   }
   // Every order's turn has come.
   void make_due() { run("UPDATE orders.fix_orders SET asked_at = now() - interval '1 hour'"); }
@@ -110,7 +112,7 @@ TEST_F(WatchTest, AnOrderThatIsBeingSentIsLeftToItsTry) {
   broker.answer_orders([](const FixMessage&) { return FixAnswer{}; });
   const auto one = side();
   one->await_logon();
-  one->send(order("sending-1"), 300ms);
+  one->send(order("sending-1"), kSilence);
   run("SET orders.actor = 'worker'; UPDATE orders.outbox_orders SET in_doubt = true");
   make_due();
   await("SELECT asked_at > now() - interval '1 minute' FROM orders.fix_orders", "true");
@@ -124,7 +126,7 @@ TEST_F(WatchTest, ABrokerThatDoesNotAnswerIsLeftAlone) {
   const auto one = side();
   one->await_logon();
   constexpr int kOrders = 20;
-  for (int i = 0; i < kOrders; ++i) in_doubt(*one, fmt::format("silent-{}", i));
+  for (int i = 0; i < kOrders; ++i) in_doubt(*one, fmt::format("silent-{}", i), 300ms);
   make_due();
   wait_until("silence", [&] { return one->metric("orders_fix_questions_total{answer=\"unknown\"}") >= 8; });
   make_due();

@@ -92,6 +92,25 @@ TEST_F(FailureTest, AnErrorThatPostgresCanNotStoreBuriesItsRowAllTheSame) {
   EXPECT_EQ(letters().at(1).error, "broken ? here");
 }
 
+// Whoever is erased leaves no letter behind, whenever it is written.
+TEST_F(FailureTest, NoLetterIsWrittenOfAnEventThatIsErasedMeanwhile) {
+  append(3);
+  sql.run("INSERT INTO cn_relay.event_dedupe (event_id) SELECT event_id FROM cn_relay.events");
+  poison(2);
+  SqlSession eraser(db->url());
+  eraser.run("BEGIN");
+  eraser.run(fmt::format("DELETE FROM cn_relay.events WHERE event_id = '{}'", id_of(2)));
+  Instance instance(*db, recorder);
+  // It waits for what becomes of the event.
+  await_true(
+      "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND "
+      "wait_event_type = 'Lock' AND query LIKE '%consumer_dead_letters%' AND pid <> pg_backend_pid()");
+  eraser.run("COMMIT");
+  await_end("a");
+  EXPECT_EQ(effects("a"), (Seqs{1, 3}));
+  EXPECT_THAT(letters(), IsEmpty());
+}
+
 TEST_F(FailureTest, ADeadLetterThatIsRetriedIsAppliedOrStaysWithItsNewError) {
   append(5);
   poison(3);
@@ -145,7 +164,7 @@ TEST_F(FailureTest, ARowThatHangsInTheDatabaseIsBuriedAfterItsDeadlines) {
     return has_seq(work, 2) ? std::string("SELECT pg_sleep(600)") : std::string();
   });
   InstanceOptions options;
-  options.runner.batch_max = 200ms;
+  options.runner.batch_max = 1s;
   options.runner.tries_max = 2;
   Instance instance(*db, recorder, options);
   await_end("a");

@@ -179,7 +179,7 @@ TEST_F(LeaseTest, AnOffsetThatSomebodyDeletedBeginsAnew) {
 TEST_F(LeaseTest, AConsumerThatIgnoresItsDeadlineLosesTheNameToAnotherInstance) {
   append(3);
   auto hanging = options("one");
-  hanging.runner.batch_max = 100ms;
+  hanging.runner.batch_max = 1s;
   Instance one(*db, first, hanging);
   await_end("a");
   auto never = std::make_shared<Signal>(one.executor());
