@@ -38,7 +38,7 @@ TsVector TsVectorBuilder::build() {
   TsVector vector;
   auto& out = vector.bytes;
   out.reserve(4 + text_.size() + entries_.size() * 6);
-  pg::put_int(out, 0, 4);
+  pg::append_int(out, 0, 4);
   std::uint32_t lexemes = 0;
   for (std::size_t first = 0; first < entries_.size();) {
     auto end = first + 1;
@@ -46,13 +46,13 @@ TsVector TsVectorBuilder::build() {
     out.append(lexeme(entries_[first]));
     out.push_back('\0');
     const auto places = std::min(end - first, kPlacesMax);
-    pg::put_int(out, places, 2);
-    for (auto i = first; i < first + places; ++i) pg::put_int(out, entries_[i].place, 2);
+    pg::append_int(out, places, 2);
+    for (auto i = first; i < first + places; ++i) pg::append_int(out, entries_[i].place, 2);
     first = end;
     ++lexemes;
   }
   std::string count;
-  pg::put_int(count, lexemes, 4);
+  pg::append_int(count, lexemes, 4);
   out.replace(0, count.size(), count);
   return vector;
 }

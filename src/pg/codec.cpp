@@ -40,11 +40,11 @@ std::string type_name(Oid oid) {
   return fmt::format("oid {}", oid);
 }
 
-void put_int(std::string& out, std::uint64_t value, std::size_t bytes) {
+void append_int(std::string& out, std::uint64_t value, std::size_t bytes) {
   for (auto shift = bytes * 8; shift > 0; shift -= 8) out.push_back(static_cast<char>(value >> (shift - 8)));
 }
 
-std::uint64_t take_int(ByteView& in, std::size_t bytes) {
+std::uint64_t read_int(ByteView& in, std::size_t bytes) {
   if (in.size() < bytes) throw TypeMismatch("a value from the server ends too early");
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < bytes; ++i) value = (value << 8) | in[i];
@@ -63,12 +63,12 @@ bool Codec<bool>::decode(ByteView in) {
 }
 
 void Codec<double>::encode(std::string& out, double value) {
-  put_int(out, std::bit_cast<std::uint64_t>(value), sizeof(value));
+  append_int(out, std::bit_cast<std::uint64_t>(value), sizeof(value));
 }
 
 double Codec<double>::decode(ByteView in) {
   if (in.size() != sizeof(double)) throw_size_mismatch(oid, sizeof(double), in.size());
-  return std::bit_cast<double>(take_int(in, sizeof(double)));
+  return std::bit_cast<double>(read_int(in, sizeof(double)));
 }
 
 void Codec<Jsonb>::encode(std::string& out, const Jsonb& value) {
@@ -77,18 +77,18 @@ void Codec<Jsonb>::encode(std::string& out, const Jsonb& value) {
 }
 
 Jsonb Codec<Jsonb>::decode(ByteView in) {
-  if (take_int(in, 1) != kJsonbVersion) throw TypeMismatch("jsonb of an unknown version");
+  if (read_int(in, 1) != kJsonbVersion) throw TypeMismatch("jsonb of an unknown version");
   return {Codec<std::string>::decode(in)};
 }
 
 void Codec<SystemTime>::encode(std::string& out, SystemTime value) {
   const auto since = std::chrono::floor<microseconds>(value.time_since_epoch()) - kEpoch;
-  put_int(out, static_cast<std::uint64_t>(since.count()), sizeof(std::int64_t));
+  append_int(out, static_cast<std::uint64_t>(since.count()), sizeof(std::int64_t));
 }
 
 SystemTime Codec<SystemTime>::decode(ByteView in) {
   if (in.size() != sizeof(std::int64_t)) throw_size_mismatch(oid, sizeof(std::int64_t), in.size());
-  const microseconds since(static_cast<std::int64_t>(take_int(in, sizeof(std::int64_t))));
+  const microseconds since(static_cast<std::int64_t>(read_int(in, sizeof(std::int64_t))));
   // Infinity and years that nanoseconds in 64 bits can't reach.
   constexpr auto least = std::chrono::ceil<microseconds>(SystemTime::min().time_since_epoch()) - kEpoch;
   constexpr auto most = std::chrono::floor<microseconds>(SystemTime::max().time_since_epoch()) - kEpoch;

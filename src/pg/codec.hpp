@@ -39,8 +39,8 @@ struct Jsonb {
 std::string type_name(Oid oid);
 
 // Big-endian integers, as they stand in every message.
-void put_int(std::string& out, std::uint64_t value, std::size_t bytes);
-std::uint64_t take_int(ByteView& in, std::size_t bytes);
+void append_int(std::string& out, std::uint64_t value, std::size_t bytes);
+std::uint64_t read_int(ByteView& in, std::size_t bytes);
 
 [[noreturn]] void throw_size_mismatch(Oid oid, std::size_t expected, std::size_t got);
 
@@ -59,11 +59,11 @@ struct CodecOids {
 template <class T, Oid Type, Oid Array>
 struct IntCodec : CodecOids<Type, Array> {
   static void encode(std::string& out, T value) {
-    put_int(out, static_cast<std::uint64_t>(value), sizeof(T));
+    append_int(out, static_cast<std::uint64_t>(value), sizeof(T));
   }
   static T decode(ByteView in) {
     if (in.size() != sizeof(T)) throw_size_mismatch(Type, sizeof(T), in.size());
-    return static_cast<T>(take_int(in, sizeof(T)));
+    return static_cast<T>(read_int(in, sizeof(T)));
   }
 };
 

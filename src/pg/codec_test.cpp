@@ -38,7 +38,7 @@ TEST(Codec, TimeCountsMicrosecondsFromTheYear2000) {
 
 TEST(Codec, InfiniteTimeIsRefused) {
   std::string infinity;
-  put_int(infinity, static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()), 8);
+  append_int(infinity, static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()), 8);
   EXPECT_THROW(Codec<SystemTime>::decode(as_bytes(infinity)), TypeMismatch);
 }
 
@@ -69,11 +69,11 @@ TEST(Params, TextWithANulByteIsNotCut) {
 
 TEST(ArrayReader, DamagedArraysAreRefused) {
   std::string two_dimensions;
-  for (const std::uint64_t word : {2u, 0u, 23u, 1u, 1u, 1u, 1u}) put_int(two_dimensions, word, 4);
+  for (const std::uint64_t word : {2u, 0u, 23u, 1u, 1u, 1u, 1u}) append_int(two_dimensions, word, 4);
   EXPECT_THROW(detail::ArrayReader{as_bytes(two_dimensions)}, TypeMismatch);
 
   std::string too_large;
-  for (const std::uint64_t word : {1u, 0u, 23u, 1'000'000u, 1u}) put_int(too_large, word, 4);
+  for (const std::uint64_t word : {1u, 0u, 23u, 1'000'000u, 1u}) append_int(too_large, word, 4);
   EXPECT_THROW(detail::ArrayReader{as_bytes(too_large)}, TypeMismatch);
 
   EXPECT_THROW(detail::ArrayReader{as_bytes("abc")}, TypeMismatch);

@@ -96,7 +96,7 @@ Settings settings_of(const ConnectOptions& options) {
   return all;
 }
 
-void take_notice(void* state, const PGresult* notice) {
+void log_notice(void* state, const PGresult* notice) {
   const auto fields = error_fields(notice);
   // A server that hangs up on an idle connection says so in a notice.
   if (is_fatal(notice)) static_cast<Connection::State*>(state)->farewell = true;
@@ -138,7 +138,7 @@ Task<std::unique_ptr<Connection>> Connection::connect(ConnectOptions options, De
     throw ConnectionLost(fmt::format("can't connect to the database: {}", state->last_message()));
   }
   if (PQsetnonblocking(state->conn, 1) != 0) throw ConnectionLost("the database hung up while connecting");
-  PQsetNoticeReceiver(state->conn, take_notice, state.get());
+  PQsetNoticeReceiver(state->conn, log_notice, state.get());
   co_return std::unique_ptr<Connection>(new Connection(std::move(state)));
 }
 

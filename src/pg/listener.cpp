@@ -69,7 +69,7 @@ struct Listener::Book {
     return changed;
   }
 
-  bool take_changed() {
+  bool clear_changed() {
     const std::lock_guard lock(mutex);
     return std::exchange(changed, false);
   }
@@ -156,7 +156,7 @@ Task<void> Listener::connect() {
 // LISTEN first and tell after: what is committed before the LISTEN is found by looking, what comes later is
 // notified.
 Task<void> Listener::update_channels() {
-  if (!book_->take_changed()) co_return;
+  if (!book_->clear_changed()) co_return;
   const auto entries = book_->snapshot();
   std::set<std::string> wanted;
   for (const auto& entry : entries) wanted.insert(entry->channel);

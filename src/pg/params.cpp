@@ -15,7 +15,7 @@ constexpr std::size_t kLengthBytes = 4;
 
 void overwrite_int32(std::string& bytes, std::size_t at, std::size_t value) {
   std::string encoded;
-  put_int(encoded, value, kLengthBytes);
+  append_int(encoded, value, kLengthBytes);
   bytes.replace(at, kLengthBytes, encoded);
 }
 }  // namespace
@@ -39,25 +39,25 @@ Params& Params::end() {
 
 std::size_t Params::array_header(Oid element, std::size_t size) {
   const std::uint64_t dimensions = size == 0 ? 0 : 1;
-  put_int(bytes_, dimensions, 4);
+  append_int(bytes_, dimensions, 4);
   const auto has_null_at = bytes_.size();
-  put_int(bytes_, 0, 4);
-  put_int(bytes_, element, 4);
+  append_int(bytes_, 0, 4);
+  append_int(bytes_, element, 4);
   if (dimensions == 1) {
-    put_int(bytes_, size, 4);
-    put_int(bytes_, 1, 4);  // subscripts start at 1
+    append_int(bytes_, size, 4);
+    append_int(bytes_, 1, 4);  // subscripts start at 1
   }
   return has_null_at;
 }
 
 void Params::array_null(std::size_t has_null_at) {
   overwrite_int32(bytes_, has_null_at, 1);
-  put_int(bytes_, kNullLength, kLengthBytes);
+  append_int(bytes_, kNullLength, kLengthBytes);
 }
 
 std::size_t Params::begin_element() {
   const auto at = bytes_.size();
-  put_int(bytes_, 0, kLengthBytes);
+  append_int(bytes_, 0, kLengthBytes);
   return at;
 }
 

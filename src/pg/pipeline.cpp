@@ -102,7 +102,7 @@ bool is_stale(const Error::Fields& fields) {
          (fields.sqlstate == "0A000" && fields.message.find("cached plan") == 0);
 }
 
-void take_answer(Connection::State& state, const Awaited& expected, const ResultPtr& answer,
+void note_answer(Connection::State& state, const Awaited& expected, const ResultPtr& answer,
                  Outcome& outcome) {
   switch (PQresultStatus(answer.get())) {
     case PGRES_COMMAND_OK:
@@ -127,7 +127,7 @@ void take_answer(Connection::State& state, const Awaited& expected, const Result
   }
 }
 
-Task<Io> take_answers(Connection::State& state, std::deque<Awaited>& expected, Outcome& outcome) {
+Task<Io> receive_answers(Connection::State& state, std::deque<Awaited>& expected, Outcome& outcome) {
   int nulls = 0;
   while (!expected.empty()) {
     outcome.reached = expected.front().step;
@@ -143,7 +143,7 @@ Task<Io> take_answers(Connection::State& state, std::deque<Awaited>& expected, O
     if (PQresultStatus(answer.get()) == PGRES_PIPELINE_SYNC) {
       expected.clear();
     } else {
-      take_answer(state, expected.front(), answer, outcome);
+      note_answer(state, expected.front(), answer, outcome);
     }
   }
   co_return PQexitPipelineMode(state.conn) == 1 ? Io::ok : Io::lost;
@@ -161,7 +161,7 @@ Task<Outcome> run_steps(Connection::State& state, const std::vector<Step>& steps
   outcome.flushed = outcome.io == Io::ok;
   // Also after a failed flush: the server may have said why it hung up.
   if (outcome.io != Io::expired) {
-    const auto io = co_await take_answers(state, expected, outcome);
+    const auto io = co_await receive_answers(state, expected, outcome);
     if (outcome.io == Io::ok) outcome.io = io;
   }
   co_return outcome;

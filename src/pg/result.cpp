@@ -26,20 +26,20 @@ void throw_null() {
 }
 
 ArrayReader::ArrayReader(ByteView in) : rest(in) {
-  const auto dimensions = take_int(rest, 4);
-  take_int(rest, 4);  // whether there are NULLs: the elements tell
-  element = static_cast<Oid>(take_int(rest, 4));
+  const auto dimensions = read_int(rest, 4);
+  read_int(rest, 4);  // whether there are NULLs: the elements tell
+  element = static_cast<Oid>(read_int(rest, 4));
   if (dimensions == 0) return;
   if (dimensions != 1)
     throw TypeMismatch(fmt::format("is an array of {} dimensions, asked for one", dimensions));
-  size = take_int(rest, 4);
-  take_int(rest, 4);  // the lowest subscript
+  size = read_int(rest, 4);
+  read_int(rest, 4);  // the lowest subscript
   // Each element takes 4 bytes at least: a size beyond that is not reserved for.
   if (size > rest.size() / 4) throw TypeMismatch("is an array that ends too early");
 }
 
 std::optional<ByteView> ArrayReader::next() {
-  const auto length = take_int(rest, 4);
+  const auto length = read_int(rest, 4);
   if (length == kNullFieldLength) return std::nullopt;
   if (length > rest.size()) throw TypeMismatch("is an array that ends too early");
   const auto bytes = rest.first(length);
