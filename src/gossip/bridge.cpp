@@ -100,24 +100,24 @@ void Bridge::topics_changed() {
 void Bridge::took(outbox::TakenEvent taken) {
   auto topics = destinations(taken);
   if (topics.empty()) return;
-  switch (out_.put({std::move(taken.event), std::move(topics)})) {
-    case OutQueue::Put::first:
+  switch (out_.push({std::move(taken.event), std::move(topics)})) {
+    case OutQueue::Pushed::first:
       return wake_up();
-    case OutQueue::Put::more:
+    case OutQueue::Pushed::more:
       return;
-    case OutQueue::Put::dropped:
+    case OutQueue::Pushed::dropped:
       metrics_.dropped.with({"out_full"}).add();
   }
 }
 
 void Bridge::on_message(const ChannelId& channel, const NodeId& from, std::string_view bytes) noexcept {
   metrics_.received.add();
-  switch (inbox_.put(channel, from, bytes)) {
-    case Inbox::Put::first:
+  switch (inbox_.push({channel, from, std::string(bytes)})) {
+    case Inbox::Pushed::first:
       return wake_up();
-    case Inbox::Put::more:
+    case Inbox::Pushed::more:
       return;
-    case Inbox::Put::dropped:
+    case Inbox::Pushed::dropped:
       metrics_.dropped.with({"inbox_full"}).add();
   }
 }
@@ -365,7 +365,7 @@ void Bridge::tell_state() {
 
 bool Bridge::take_in(outbox::GossipIn& relay) {
   if (!has_room()) return false;  // room wakes it
-  for (const auto& arrival : inbox_.take(kMessagesAtOnce)) take_message(relay, arrival);
+  for (const auto& arrival : inbox_.pop(kMessagesAtOnce)) take_message(relay, arrival);
   return has_room() && inbox_.size() > 0;
 }
 
@@ -413,10 +413,11 @@ void Bridge::take_message(outbox::GossipIn& relay, const Arrival& arrival) {
 bool Bridge::send_out() {
   for (;;) {
     if (!current_) {
-      current_ = out_.take();
+      auto next = out_.pop(1);
+      if (next.empty()) return false;
+      current_ = std::move(next.front());
       current_since_ = clock_.steady();
     }
-    if (!current_) return false;
     if (!send_current()) return true;
     current_.reset();
   }

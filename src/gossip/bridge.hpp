@@ -24,14 +24,13 @@
 #include "base/periodic.hpp"
 #include "base/shared_value.hpp"
 #include "gossip/endpoint.hpp"
-#include "gossip/inbox.hpp"
 #include "gossip/metrics.hpp"
 #include "gossip/neighbours.hpp"
 #include "gossip/node_key.hpp"
-#include "gossip/out_queue.hpp"
 #include "gossip/pace.hpp"
 #include "gossip/peer_book.hpp"
 #include "gossip/peer_limits.hpp"
+#include "gossip/queues.hpp"
 #include "gossip/recent.hpp"
 #include "gossip/retry.hpp"
 #include "outbox/gossip_port.hpp"
@@ -128,8 +127,8 @@ class Bridge final : public PeriodicService, public outbox::GossipOut, private E
   std::weak_ptr<outbox::GossipIn> relay_;
 
   // Shared with the endpoint's and the relay's threads.
-  Inbox inbox_;
-  OutQueue out_;
+  Inbox inbox_{kInboxLimits};
+  OutQueue out_{kOutLimits};
   Neighbours neighbours_;
   std::atomic<std::uint64_t> rooms_ = 0;  // times that the writer had room again
   std::atomic<bool> house_is_due_ = true;

@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/metrics.hpp"
-#include "gossip/inbox.hpp"
-#include "gossip/out_queue.hpp"
 #include "gossip/pace.hpp"
 #include "gossip/peer_limits.hpp"
+#include "gossip/queues.hpp"
 #include "gossip/retry.hpp"
 #include "nostr/signature.hpp"
 
@@ -108,30 +107,22 @@ TEST(GossipRetry, WaitsLongerAndLonger) {
   EXPECT_TRUE(retry.is_due(now));
 }
 
-TEST(GossipInbox, DropsWhatDoesNotFit) {
-  Inbox inbox({.messages_max = 2, .bytes_max = 10});
+TEST(GossipQueues, KeepTheOrderAndDropWhatDoesNotFit) {
+  Inbox inbox({.items_max = 2, .bytes_max = 10});
   const ChannelId channel(ChannelId::Bytes{});
   const NodeId from(NodeId::Bytes{});
-  EXPECT_EQ(inbox.put(channel, from, "12345"), Inbox::Put::first);
-  EXPECT_EQ(inbox.put(channel, from, "123456"), Inbox::Put::dropped);
-  EXPECT_EQ(inbox.put(channel, from, "12345"), Inbox::Put::more);
-  EXPECT_EQ(inbox.put(channel, from, ""), Inbox::Put::dropped);
-  EXPECT_EQ(inbox.take(1).size(), 1U);
-  EXPECT_EQ(inbox.put(channel, from, "12345"), Inbox::Put::more);
-  EXPECT_EQ(inbox.take(9).size(), 2U);
-}
-
-TEST(GossipOutQueue, KeepsTheOrderAndDropsWhatDoesNotFit) {
-  OutQueue queue({.events_max = 2, .bytes_max = 1'000'000});
-  const auto first = std::make_shared<const nostr::Event>(event_of(1, {}));
-  const auto second = std::make_shared<const nostr::Event>(event_of(1, {}));
-  EXPECT_EQ(queue.put({first, {kA}}), OutQueue::Put::first);
-  EXPECT_EQ(queue.put({second, {kA}}), OutQueue::Put::more);
-  EXPECT_EQ(queue.put({second, {kA}}), OutQueue::Put::dropped);
-  EXPECT_EQ(queue.take()->event, first);
-  EXPECT_EQ(queue.take()->event, second);
-  EXPECT_FALSE(queue.take());
-  EXPECT_EQ(queue.put({first, {kA}}), OutQueue::Put::first);
+  const auto push = [&](const char* bytes) { return inbox.push({channel, from, bytes}); };
+  EXPECT_EQ(push("first"), Inbox::Pushed::first);
+  EXPECT_EQ(push("larger"), Inbox::Pushed::dropped);
+  EXPECT_EQ(push("other"), Inbox::Pushed::more);
+  EXPECT_EQ(push(""), Inbox::Pushed::dropped);
+  const auto oldest = inbox.pop(1);
+  ASSERT_EQ(oldest.size(), 1U);
+  EXPECT_EQ(oldest.front().bytes, "first");
+  EXPECT_EQ(push("third"), Inbox::Pushed::more);
+  EXPECT_EQ(inbox.pop(9).size(), 2U);
+  EXPECT_TRUE(inbox.pop(1).empty());
+  EXPECT_EQ(push("fifth"), Inbox::Pushed::first);
 }
 
 class GossipPeerLimits : public testing::Test {
