@@ -44,21 +44,32 @@ RateLimiter::Verdict RateLimiter::take(std::string_view key, double cost) {
 RateLimiter::Verdict RateLimiter::take(std::span<const Charge> charges, double cost) {
   if (!on_) return {};
   const std::lock_guard lock(mutex_);
-  cost = std::min(cost / scale_, rate_.burst);
+  return pay(charges, std::min(cost / scale_, rate_.burst), false);
+}
+
+void RateLimiter::charge(std::span<const Charge> charges, double cost) {
+  if (!on_ || cost <= 0) return;
+  const std::lock_guard lock(mutex_);
+  pay(charges, cost / scale_, true);
+}
+
+RateLimiter::Verdict RateLimiter::pay(std::span<const Charge> charges, double cost, bool may_owe) {
   const auto now = clock_.steady();
   // A bucket that something was taken from is not full, so it stays where it is while the others are found.
-  std::array<Level*, 4> paid{};
-  std::size_t count = 0;
+  std::array<Level*, kChargesMax> paid{};
+  auto end = paid.begin();
   for (const auto& charge : charges) {
     double times = charge.times;
     auto& level = level_of(charge, times, now);
+    if (std::find(paid.begin(), end, &level) != end) continue;
+    if (end == paid.end()) throw std::logic_error("too many buckets for one charge");
     level = {tokens_at(level, times, now), now};
-    if (level.tokens < cost || count == paid.size()) {
-      for (std::size_t i = 0; i < count; ++i) paid[i]->tokens += cost;
+    if (!may_owe && level.tokens < cost) {
+      std::for_each(paid.begin(), end, [&](Level* payer) { payer->tokens += cost; });
       return refusal(cost - level.tokens, times);
     }
-    level.tokens -= cost;
-    paid[count++] = &level;
+    level.tokens = std::max(level.tokens - cost, -rate_.burst * times);
+    *end++ = &level;
   }
   return {};
 }

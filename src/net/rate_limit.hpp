@@ -53,8 +53,12 @@ class RateLimiter {
   // Takes `cost` tokens from the bucket of `key`, or none when there are not enough. What costs more than a
   // full bucket holds takes a full one.
   Verdict take(std::string_view key, double cost = 1);
-  // Takes `cost` tokens from every one of the buckets, or none from any.
+  // Takes `cost` tokens from every one of the buckets, or none from any. A bucket that stands for several of the
+  // charges pays once.
   Verdict take(std::span<const Charge> charges, double cost = 1);
+  // Takes `cost` tokens for what was done already, also where they are not there: a bucket owes a full one at most,
+  // and what is asked for next is refused until it has enough again.
+  void charge(std::span<const Charge> charges, double cost);
   // Holds at once; a bucket has at most the new burst.
   void set(Rate rate, bool on);
   // All rates times this: below 1 where the node is pressed. From anywhere, at once, whatever set() says.
@@ -73,7 +77,9 @@ class RateLimiter {
     Level level;
   };
   using Buckets = std::list<Bucket>;  // the most recently used first
+  static constexpr std::size_t kChargesMax = 4;
 
+  Verdict pay(std::span<const Charge> charges, double cost, bool may_owe);
   Level& level_of(const Charge& charge, double& times, SteadyTime now);
   Level& crowd_of(const Charge& charge, SteadyTime now);
   bool make_room(SteadyTime now);

@@ -124,6 +124,37 @@ TEST_F(RateLimit, AllOfTheBucketsPayOrNone) {
   EXPECT_EQ(limited(), 2U);
 }
 
+TEST_F(RateLimit, ClientWithoutRoomForAnyOfItsBucketsPaysOnce) {
+  auto l = limiter({.per_second = 0.001, .burst = 10}, true, 1);
+  EXPECT_TRUE(l.take("a", 10).allowed);
+  const std::array<RateLimiter::Charge, 2> charges{RateLimiter::Charge{"203.0.0.1", "203.0.0.0/16"},
+                                                   {"alice", "203.0.0.0/16"}};
+  int allowed = 0;
+  for (int i = 0; i < 100; ++i) allowed += l.take(charges, 10).allowed ? 1 : 0;
+  EXPECT_EQ(allowed, RateLimiter::kCrowdTimes);
+}
+
+TEST_F(RateLimit, WhatWasDoneAlreadyIsOwed) {
+  auto l = limiter({.per_second = 1, .burst = 4});
+  const std::array<RateLimiter::Charge, 1> a{RateLimiter::Charge{"a"}};
+  EXPECT_TRUE(l.take("a").allowed);
+  l.charge(a, 5);
+  const auto refused = l.take("a");
+  EXPECT_FALSE(refused.allowed);
+  EXPECT_EQ(refused.retry_after, 3s) << "two that it owes, and the one that it asks for";
+  clock.advance(3s);
+  EXPECT_TRUE(l.take("a").allowed);
+  EXPECT_EQ(limited(), 1U);
+}
+
+TEST_F(RateLimit, NobodyOwesMoreThanAFullBucket) {
+  auto l = limiter({.per_second = 1, .burst = 4});
+  const std::array<RateLimiter::Charge, 1> a{RateLimiter::Charge{"a"}};
+  for (int i = 0; i < 100; ++i) l.charge(a, 50);
+  clock.advance(5s);
+  EXPECT_TRUE(l.take("a").allowed);
+}
+
 TEST_F(RateLimit, ScaleMakesEverythingDearerAtOnce) {
   auto l = limiter({.per_second = 0.001, .burst = 8});
   EXPECT_TRUE(l.take("a").allowed);
