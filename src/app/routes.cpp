@@ -40,7 +40,10 @@ Task<net::Response> answer(net::Response response) {
 }  // namespace
 
 void add_public_routes(net::Router& router, const HealthBoard& board, bool greets) {
-  router.add("GET", "/healthz", [&board](net::Request&) { return answer(health_response(board, false)); });
+  net::RouteOptions options;
+  options.pays_toll = false;
+  router.add(
+      "GET", "/healthz", [&board](net::Request&) { return answer(health_response(board, false)); }, options);
   if (!greets) return;
   router.add("GET", "/", [](net::Request&) {
     return answer(net::text_response(

@@ -19,6 +19,7 @@ Runtime::Runtime(std::size_t connection_loops) {
   reads_ = std::make_unique<asio::io_context>(1);
   for (std::size_t i = 0; i < connection_loops; ++i)
     connections_.push_back(std::make_unique<asio::io_context>(1));
+  door_ = std::make_unique<asio::io_context>(1);
 }
 
 Runtime::~Runtime() {
@@ -42,7 +43,7 @@ void Runtime::run_beside(asio::io_context& loop, const char* name, Priority prio
 }
 
 void Runtime::end_threads() {
-  for (auto* loop : {relay_.get(), consumers_.get(), gossip_.get(), reads_.get()}) {
+  for (auto* loop : {relay_.get(), consumers_.get(), gossip_.get(), reads_.get(), door_.get()}) {
     if (loop != nullptr) loop->stop();
   }
   for (auto& loop : connections_) loop->stop();
@@ -56,6 +57,7 @@ void Runtime::run(Task<void> work) {
   if (gossip_) run_beside(*gossip_, "gossip", Priority::ordinary);
   if (reads_) run_beside(*reads_, "reads", Priority::last);
   for (auto& loop : connections_) run_beside(*loop, "connections", Priority::ordinary);
+  if (door_) run_beside(*door_, "door", Priority::background);
   std::exception_ptr failure;
   asio::co_spawn(main_, std::move(work), [&](std::exception_ptr error) {
     failure = std::move(error);

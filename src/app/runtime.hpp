@@ -9,6 +9,8 @@
 //   reads        what comes from the database for a REQ or COUNT is made into events and matched here, last
 //                of all
 //   connections  the public ones, each on one of these loops for its life
+//   door         takes new public connections and hands on those that say something; gives way to the others,
+//                so that who is served notices little of a flood
 #pragma once
 
 #include <cstddef>
@@ -38,6 +40,7 @@ class Runtime {
   [[nodiscard]] Executor gossip() { return gossip_->get_executor(); }
   [[nodiscard]] Executor reads() { return reads_->get_executor(); }
   [[nodiscard]] std::vector<Executor> connections();
+  [[nodiscard]] Executor door() { return door_->get_executor(); }
 
   // Runs `work` on the main loop until it has ended; throws what it threw. Called once, on the main thread.
   // No loop runs any more when it returns.
@@ -53,6 +56,7 @@ class Runtime {
   std::unique_ptr<asio::io_context> gossip_;
   std::unique_ptr<asio::io_context> reads_;
   std::vector<std::unique_ptr<asio::io_context>> connections_;
+  std::unique_ptr<asio::io_context> door_;
   std::vector<std::thread> threads_;
 };
 

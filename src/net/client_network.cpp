@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "net/proxies.hpp"
-
 namespace todoke::net {
 namespace {
 
@@ -14,20 +12,29 @@ constexpr unsigned kV4Bits = 32;
 constexpr NetworkPrefixes kShown{24, 48};
 constexpr NetworkPrefixes kNeighbourhood{16, 32};
 
+unsigned bits_of(const IpBytes& ip, NetworkPrefixes prefixes) {
+  return is_v4(ip) ? std::min(prefixes.v4_bits, kV4Bits) : std::min(prefixes.v6_bits, kBits);
+}
+
 }  // namespace
 
-std::string network_of(std::string_view ip, NetworkPrefixes prefixes) {
-  auto bytes = parse_ip(ip);
-  if (!bytes) return std::string(ip);
-  const bool v4 = is_v4(*bytes);
-  const unsigned whole = v4 ? kV4Bits : kBits;
-  const unsigned bits = std::min(v4 ? prefixes.v4_bits : prefixes.v6_bits, whole);
-  for (unsigned bit = kBits - whole + bits; bit < kBits; ++bit) {
-    auto& byte = (*bytes)[bit / 8];
+IpBytes network_of(const IpBytes& ip, NetworkPrefixes prefixes) {
+  auto bytes = ip;
+  const unsigned before = is_v4(ip) ? kBits - kV4Bits : 0;
+  for (unsigned bit = before + bits_of(ip, prefixes); bit < kBits; ++bit) {
+    auto& byte = bytes[bit / 8];
     byte = static_cast<std::uint8_t>(byte & ~(0x80U >> bit % 8));
   }
-  if (bits == whole) return format_ip(*bytes);
-  return fmt::format("{}/{}", format_ip(*bytes), bits);
+  return bytes;
+}
+
+std::string network_of(std::string_view ip, NetworkPrefixes prefixes) {
+  const auto bytes = parse_ip(ip);
+  if (!bytes) return std::string(ip);
+  const unsigned bits = bits_of(*bytes, prefixes);
+  const auto network = format_ip(network_of(*bytes, prefixes));
+  if (bits == (is_v4(*bytes) ? kV4Bits : kBits)) return network;
+  return fmt::format("{}/{}", network, bits);
 }
 
 std::string shown_network(std::string_view ip) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "net/ip.hpp"
+
 namespace todoke::net {
 
 struct NetworkPrefixes {
@@ -14,6 +16,8 @@ struct NetworkPrefixes {
   unsigned v6_bits = 64;
 };
 
+// The address without the bits that a client may choose.
+IpBytes network_of(const IpBytes& ip, NetworkPrefixes prefixes);
 // The network of the address, such as 192.0.2.7 (32 bits) or 2001:db8::/64. A text that is no address is its
 // own network.
 std::string network_of(std::string_view ip, NetworkPrefixes prefixes);

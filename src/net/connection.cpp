@@ -118,11 +118,10 @@ void Connection::bark() {
   }
 }
 
-// Between requests that is what becomes of every connection; before the first one nobody has asked for anything.
+// Between requests that is what becomes of every connection; after a TLS handshake nobody has asked for anything.
 void Connection::end_idle() {
   if (requests_ == 1) {
-    context_->metrics.refused("silent");
-    context_->refusals.refused("silent", transport_->peer_ip(), std::chrono::steady_clock::now());
+    context_->refused(Refusal::silent, transport_->peer_ip());
   }
   transport_->close();
 }
@@ -213,6 +212,9 @@ Task<bool> Connection::serve_request() {
   }
 
   const auto* route = match.route;
+  if (route == nullptr || route->options.pays_toll) {
+    if (auto refused = pay_toll(request)) co_return co_await refuse_and_close(std::move(*refused));
+  }
   parser.limit_body(route == nullptr
                         ? context_->limits.body_bytes_max
                         : route->options.body_bytes_max.value_or(context_->limits.body_bytes_max));
@@ -355,15 +357,19 @@ Task<bool> Connection::dispatch(const Route& route, Request& request) {
 
 bool Connection::take_place(const Request& request) {
   if (!context_->places->is_limited() || !context_->proxies.contains(request.peer_ip)) return true;
-  place_ = context_->places->take(request.client_ip);
-  if (place_) return true;
-  context_->metrics.refused("connections_per_address");
-  context_->refusals.refused("connections_per_address", request.client_ip, std::chrono::steady_clock::now());
+  if (auto place = context_->places->take(parse_ip(request.client_ip).value_or(IpBytes{}))) {
+    place_.emplace(std::move(*place));
+    return true;
+  }
+  context_->refused(Refusal::connections_per_address, request.client_ip);
   return false;
 }
 
 Task<void> Connection::upgrade(const Route& route, Request& request) {
   auto acceptance = accept_websocket(request, route.ws_options);
+  if (!acceptance.accepted) {
+    if (auto refused = pay_toll(request)) acceptance.response = std::move(*refused);
+  }
   std::shared_ptr<WsHandler> handler;
   if (acceptance.accepted && !take_place(request)) {
     acceptance.response = too_many_of_address();
@@ -414,9 +420,18 @@ Task<bool> Connection::answer(Response response, bool unread_body) {
 }
 
 Task<bool> Connection::refuse_and_close(const Fault& fault) {
+  co_return co_await refuse_and_close(error_response(fault.status, fault.code, fault.message));
+}
+
+Task<bool> Connection::refuse_and_close(Response response) {
   current_.keep_alive = false;
-  auto response = error_response(fault.status, fault.code, fault.message);
   co_return co_await answer(std::move(response), true);
+}
+
+std::optional<Response> Connection::pay_toll(const Request& request) {
+  auto refused = context_->router->pay_toll(request);
+  if (refused) context_->metrics.limited();
+  return refused;
 }
 
 Task<void> Connection::send(Response& response) {

@@ -38,6 +38,12 @@ struct ServerContext {
         places(std::make_shared<AddressPlaces>(limits.connections_per_address, limits.prefixes)),
         tracer(t) {}
 
+  // Counts and tells of a connection that is not served.
+  void refused(Refusal why, std::string_view ip) {
+    metrics.refused(why);
+    refusals.refused(to_string(why), ip, std::chrono::steady_clock::now());
+  }
+
   const std::string listener;
   const std::shared_ptr<const Router> router;
   const ServerLimits limits;
@@ -114,9 +120,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool take_place(const Request& request);
   Task<void> upgrade(const Route& route, Request& request);
   Task<void> serve_websocket();
+  // What to answer where the client has used up its rate.
+  std::optional<Response> pay_toll(const Request& request);
   // `unread_body`: the client may still be sending what nobody will read.
   Task<bool> answer(Response response, bool unread_body = false);
   Task<bool> refuse_and_close(const Fault& fault);
+  Task<bool> refuse_and_close(Response response);
   // A response that can't be sent becomes 500.
   Task<void> send(Response& response);
   Response internal_error(std::string_view where);
@@ -131,7 +140,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Current current_;
   std::string id_prefix_;
   std::uint64_t requests_ = 0;
-  AddressPlaces::PlacePtr place_;  // of the client behind a listed proxy; others have theirs from accept() on
+  // Of the client behind a listed proxy; others have theirs from accept() on.
+  std::optional<AddressPlaces::Place> place_;
   std::unique_ptr<Upgraded> upgraded_;
   std::shared_ptr<WsConnection> websocket_;
   std::unique_ptr<Signal> late_written_;  // there when an answer was given because the time was up

@@ -88,8 +88,7 @@ Task<Listener::Batch> Listener::accept_some() {
     Fd fd(::accept4(state_->acceptor.native_handle(), reinterpret_cast<sockaddr*>(&peer), &length,
                     SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) {
-      batch.sockets.push_back(
-          {std::move(fd), SocketAddress(reinterpret_cast<sockaddr*>(&peer), length).ip()});
+      batch.sockets.push_back({std::move(fd), ip_of(peer)});
       continue;
     }
     const int code = errno;

@@ -3,16 +3,16 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "net/ip.hpp"
 #include "net/socket.hpp"
 
 namespace todoke::net {
 
 struct AcceptedSocket {
   Fd socket;
-  std::string peer_ip;
+  IpBytes ip{};
 };
 
 class Listener {
@@ -25,17 +25,19 @@ class Listener {
     std::vector<AcceptedSocket> sockets;
     bool out_of_files = false;  // no descriptor or no memory left for the next one: wait a little
   };
-  // Waits for connections and takes those that wait, at most kAcceptBatchMax. An empty batch that is not out
-  // of files: the listener was closed.
+  // Waits for connections and takes those that wait, at most kAcceptBatchMax. Where some wait already it does
+  // not let others on the executor have their turn; that is the caller's. An empty batch that is not out of
+  // files: the listener was closed.
   Task<Batch> accept_some();
   void close() noexcept;
 
   // The address with the port that the system chose.
   [[nodiscard]] const SocketAddress& bound() const { return bound_; }
 
-  static constexpr int kBacklog =
-      4096;  // a burst of reconnecting clients fits; the kernel caps it at somaxconn
-  static constexpr std::size_t kAcceptBatchMax = 64;  // then others on the executor get their turn
+  // A burst of reconnecting clients fits, and a flood until it is looked at. The kernel caps it at
+  // net.core.somaxconn, and where it is full clients try again after a second.
+  static constexpr int kBacklog = 16'384;
+  static constexpr std::size_t kAcceptBatchMax = 64;
 
  private:
   struct State;

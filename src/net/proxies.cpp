@@ -1,7 +1,6 @@
 #include "net/proxies.hpp"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <charconv>
 #include <ranges>
 
@@ -12,7 +11,6 @@
 namespace todoke::net {
 namespace {
 
-constexpr std::array<std::uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
 constexpr unsigned kMappedBits = 96;
 
 // More hops than this are not looked at; real chains have a handful.
@@ -55,31 +53,6 @@ std::string_view forwarded_parameter(std::string_view element, std::string_view 
 }
 
 }  // namespace
-
-bool is_v4(const IpBytes& ip) {
-  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), ip.begin());
-}
-
-std::optional<IpBytes> parse_ip(std::string_view text) {
-  // inet_pton reads up to the first NUL only.
-  if (text.size() >= INET6_ADDRSTRLEN || text.find('\0') != std::string_view::npos) return std::nullopt;
-  const std::string copy(text);
-  IpBytes ip{};
-  if (::inet_pton(AF_INET6, copy.c_str(), ip.data()) == 1) return ip;
-  std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), ip.begin());
-  if (::inet_pton(AF_INET, copy.c_str(), ip.data() + kMappedPrefix.size()) == 1) return ip;
-  return std::nullopt;
-}
-
-std::string format_ip(const IpBytes& ip) {
-  char text[INET6_ADDRSTRLEN] = {};
-  if (is_v4(ip)) {
-    ::inet_ntop(AF_INET, ip.data() + kMappedPrefix.size(), text, sizeof(text));
-  } else {
-    ::inet_ntop(AF_INET6, ip.data(), text, sizeof(text));
-  }
-  return text;
-}
 
 Expected<TrustedProxies> TrustedProxies::parse(std::span<const std::string> blocks) {
   TrustedProxies proxies;

@@ -2,24 +2,16 @@
 // proxies.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
+#include "net/ip.hpp"
 #include "net/message.hpp"
 
 namespace todoke::net {
-
-// An IPv4 or IPv6 address; IPv4 is kept in its IPv6 form (::ffff:1.2.3.4), so both spellings are equal.
-using IpBytes = std::array<std::uint8_t, 16>;
-std::optional<IpBytes> parse_ip(std::string_view text);
-std::string format_ip(const IpBytes& ip);
-bool is_v4(const IpBytes& ip);
 
 class TrustedProxies {
  public:

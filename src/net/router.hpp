@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/async.hpp"
@@ -26,11 +27,15 @@ namespace todoke::net {
 using Handler = std::function<Task<Response>(Request&)>;
 // Null: no room for one more connection; the client gets 503.
 using WsHandlerFactory = std::function<std::shared_ptr<WsHandler>(const Request&)>;
+// Charges the client for a request, before its body is read and its handler is called. The answer to give where
+// the client has used up its rate (429); the connection ends with it. From any thread.
+using Toll = std::function<std::optional<Response>(const Request&)>;
 
 struct RouteOptions {
   std::optional<std::size_t> body_bytes_max;          // otherwise the server's
   std::optional<std::chrono::milliseconds> deadline;  // otherwise the server's
   std::string content_type;  // a body of another media type is refused with 415; empty: any
+  bool pays_toll = true;     // false: it has limits of its own, or is asked for by machines all the time
 };
 
 struct Route {
@@ -63,6 +68,13 @@ class Router {
   void add(std::string_view method, std::string_view pattern, Handler handler, RouteOptions options = {});
   void add_websocket(std::string_view pattern, WsHandlerFactory factory, WsOptions options = {});
 
+  // Every request pays but upgrades to WebSocket, whose factory decides, and those of routes that say so. Without
+  // one nobody pays.
+  void set_toll(Toll toll) { toll_ = std::move(toll); }
+  [[nodiscard]] std::optional<Response> pay_toll(const Request& request) const {
+    return toll_ ? toll_(request) : std::nullopt;
+  }
+
   // Reads method, target and headers of the request; fills in path, query, parameters and route.
   [[nodiscard]] RouteMatch match(Request& request) const;
 
@@ -75,6 +87,7 @@ class Router {
 
   std::unique_ptr<Node> root_;
   std::vector<std::unique_ptr<Route>> routes_;
+  Toll toll_;
 };
 
 }  // namespace todoke::net

@@ -1,8 +1,12 @@
 #include "net/server.hpp"
 
 #include <array>
+#include <cerrno>
+#include <deque>
+#include <sys/socket.h>
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 
 #include "base/attempt.hpp"
@@ -10,6 +14,7 @@
 #include "base/log.hpp"
 #include "net/connection.hpp"
 #include "net/listener.hpp"
+#include "net/porch.hpp"
 #include "net/transport_plain.hpp"
 
 namespace todoke::net {
@@ -19,54 +24,43 @@ namespace {
 constexpr std::chrono::milliseconds kAcceptPause(100);
 constexpr std::chrono::seconds kAcceptComplaintInterval(60);
 constexpr std::chrono::seconds kResolveTimeout(10);
-// Connections over the cap that are told so at the same time; further ones are closed without a word.
+// Connections beyond a bound that are told so at the same time; further ones are closed without a word. Closing
+// at once after the answer would make their kernel drop it, so they have a moment to hang up.
 constexpr std::size_t kRefusalsMax = 64;
 constexpr std::chrono::milliseconds kRefusalTimeout(1'000);
-constexpr std::size_t kRefusalReadBytesMax = 64 * 1024;
+// What they send meanwhile is read and dropped, so many times.
+constexpr std::size_t kRefusalReadBytes = 16 * 1024;
+constexpr unsigned kRefusalReadsMax = 8;
+// Connections that a worker has been given and has not begun with. Further ones wait here, and not in the line of
+// the worker's loop before those whom it serves.
+constexpr std::size_t kBeginningMax = 16;
 // How often the log says that handlers keep the server from stopping.
 constexpr std::chrono::seconds kStragglerComplaintInterval(5);
 
-// What belongs to one worker; touched on its executor only.
 struct Lane {
   explicit Lane(Executor e) : executor(std::move(e)) {}
-  const Executor executor;
-  HashSet<std::shared_ptr<Connection>> connections;
+  const Executor executor;                           // the worker's
+  HashSet<std::shared_ptr<Connection>> connections;  // touched there only
+  std::size_t beginning = 0;                         // touched on the server's executor only
 };
 
-// What runs on the workers. Everything but the reading of the counts happens on the server's executor: a
-// worker that is done posts there and gives its reference away, so the signal is never touched or destroyed
-// on another thread.
-struct Census {
-  explicit Census(const Executor& executor) : empty(executor) {}
-  [[nodiscard]] bool is_empty() const { return connections == 0 && refusals == 0; }
-  std::atomic<std::size_t> connections{0};
-  std::atomic<std::size_t> refusals{0};
-  Signal empty;
-};
-
-void count_out(std::shared_ptr<Census> census, std::atomic<std::size_t> Census::* count) {
-  const Executor executor = census->empty.executor();
-  asio::post(executor, [census = std::move(census), count] {
-    --((*census).*count);
-    if (census->is_empty()) census->empty.set();
-  });
-}
-
-Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerContext> context, Fd socket,
-                            std::string peer_ip, TlsContextPtr tls, AddressPlaces::PlacePtr place) {
+Task<void> serve_connection(std::shared_ptr<Lane> lane, std::shared_ptr<ServerContext> context, Guest guest,
+                            TlsContextPtr tls, std::function<void()> begun) {
+  begun();
   std::shared_ptr<TlsTransport> secure;
   std::shared_ptr<Transport> transport;
   if (tls) {
-    secure = make_tls_server_transport(lane->executor, std::move(socket), std::move(peer_ip), std::move(tls));
+    secure = make_tls_server_transport(lane->executor, std::move(guest.socket), format_ip(guest.ip),
+                                       std::move(tls));
     transport = secure;
   } else {
-    transport = make_plain_transport(lane->executor, std::move(socket), std::move(peer_ip));
+    transport = make_plain_transport(lane->executor, std::move(guest.socket), format_ip(guest.ip));
   }
   auto connection = std::make_shared<Connection>(context, std::move(transport), std::move(secure));
   lane->connections.insert(connection);
   const auto served = co_await attempt(connection->run());
   lane->connections.erase(connection);
-  place.reset();
+  guest.place.reset();
   if (!served) std::rethrow_exception(served.error());
 }
 
@@ -77,27 +71,28 @@ Response server_is_full() {
   return response;
 }
 
-// Says why and waits a moment for the client to hang up: closing at once would make its kernel drop the
-// answer.
-Task<void> turn_away(Executor executor, Fd socket, std::string peer_ip, Response response) {
-  auto transport = make_plain_transport(executor, std::move(socket), std::move(peer_ip));
-  Watchdog watchdog(executor, [transport] { transport->close(); });
-  watchdog.arm(kRefusalTimeout);
-  const auto head = response_head(response, {{}, false, false});
-  const std::array<std::string_view, 2> parts{head, response.body};
-  try {
-    co_await transport->write(parts);
-    co_await transport->finish();
-    std::string scratch(1024, '\0');
-    for (std::size_t total = 0; total < kRefusalReadBytesMax;) {
-      const auto n = co_await transport->read_some(scratch);
-      if (n == 0) break;
-      total += n;
-    }
-  } catch (const NetError& error) {
-    log::debug("http", "refused connection ended", {{"reason", error.what()}});
-  }
-  transport->close();
+enum class Heard { something, nothing, end };
+
+// What the guest has sent, without taking it.
+Heard heard_of(const Guest& guest) {
+  char byte = 0;
+  const auto n = ::recv(guest.socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (n > 0) return Heard::something;
+  return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? Heard::nothing : Heard::end;
+}
+
+// Reads and drops some of what the guest has sent. False: it has hung up.
+bool drop_some(const Guest& guest) {
+  std::array<char, kRefusalReadBytes> scratch;
+  const auto n = ::recv(guest.socket.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+  return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+}
+
+// False: its socket does not take it.
+bool say_and_finish(const Guest& guest, const Response& answer) {
+  const auto text = response_head(answer, {{}, false, false}) + answer.body;
+  const auto sent = ::send(guest.socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent == static_cast<ssize_t>(text.size()) && ::shutdown(guest.socket.get(), SHUT_WR) == 0;
 }
 
 }  // namespace
@@ -110,18 +105,26 @@ struct HttpServer::State {
         registry(r),
         tracer(t),
         hosts(std::make_shared<SharedValue<HostRule>>(std::make_shared<const HostRule>(config.hosts))),
-        census(std::make_shared<Census>(executor)),
+        all_ended(executor),
         stop_asked(executor) {
     for (const auto& worker : workers) lanes.push_back(std::make_shared<Lane>(worker));
   }
 
   Task<void> accept_until_stopped();
-  void admit(AcceptedSocket accepted);
-  void turn_away_or_close(AcceptedSocket accepted, const Executor& worker, std::string_view why,
-                          Response answer);
+  void receive(AcceptedSocket accepted);
+  void wait_for_first_byte(Guest guest);
+  void heard(Guest guest);
+  void hand_on();
+  std::shared_ptr<Lane> lane_with_room();
+  void serve(const std::shared_ptr<Lane>& lane, Guest guest);
+  void turn_away(Guest guest, Refusal why);
+  void let_finish(Guest guest);
+  void show_open();
   void complain_about_files();
   Task<void> drain();
   void on_every_connection(void (Connection::*what)());
+  // Those that wait included.
+  [[nodiscard]] std::size_t open() const { return served + waiting; }
 
   const ServerConfig config;
   const std::string service_name;
@@ -129,13 +132,20 @@ struct HttpServer::State {
   metrics::Registry& registry;
   Tracer* const tracer;
   const std::shared_ptr<SharedValue<HostRule>> hosts;
-  const std::shared_ptr<Census> census;
   std::vector<std::shared_ptr<Lane>> lanes;
   bool bound = false;  // by bind(), for the next start()
   std::size_t next_lane = 0;
   std::shared_ptr<ServerContext> context;
-  TlsContextPtr tls;
+  SharedValue<TlsContextPtr> tls{std::make_shared<const TlsContextPtr>()};
   std::unique_ptr<Listener> listener;
+  // While run() accepts: who has said nothing yet, who has and waits for a worker, who is refused.
+  std::unique_ptr<Porch> silent;
+  std::deque<Guest> ready;
+  std::unique_ptr<Porch> refused;
+  // Read from anywhere.
+  std::atomic<std::size_t> waiting{0};  // the silent and the ready
+  std::atomic<std::size_t> served{0};   // on the workers, or on their way there
+  Signal all_ended;
   Signal stop_asked;
   SteadyTime complained_at{};
 };
@@ -174,7 +184,10 @@ Expected<void> HttpServer::validate() const {
 Task<void> HttpServer::bind() {
   auto& s = *state_;
   if (auto valid = validate(); !valid) throw UserError(valid.error().message);
-  s.tls = s.config.tls_cert.empty() ? nullptr : make_server_tls(s.config.tls_cert, s.config.tls_key).value();
+  if (!s.config.tls_cert.empty()) {
+    s.tls.store(
+        std::make_shared<const TlsContextPtr>(make_server_tls(s.config.tls_cert, s.config.tls_key).value()));
+  }
   s.context = std::make_shared<ServerContext>(
       s.config, TrustedProxies::parse(s.config.trusted_proxies).value(), s.hosts, s.registry, s.tracer);
   s.listener.reset();
@@ -189,7 +202,7 @@ Task<void> HttpServer::bind() {
   if (!unknown.empty()) throw UserError(fmt::format("can't listen on {}: {}", s.config.listen, unknown));
   s.listener = std::make_unique<Listener>(s.executor, addresses.front());
   log::info("http", "listening",
-            {{"listener", s.config.name}, {"address", address()}, {"tls", s.tls != nullptr}});
+            {{"listener", s.config.name}, {"address", address()}, {"tls", *s.tls.load() != nullptr}});
   s.bound = true;
 }
 
@@ -221,7 +234,7 @@ Expected<void> HttpServer::reload() {
                {{"listener", s.config.name}, {"error", fresh.error().message}});
     return tl::unexpected(fresh.error());
   }
-  s.tls = std::move(*fresh);
+  s.tls.store(std::make_shared<const TlsContextPtr>(std::move(*fresh)));
   log::info("http", "certificate reloaded", {{"listener", s.config.name}});
   return {};
 }
@@ -237,18 +250,34 @@ std::uint16_t HttpServer::port() const {
   return state_->listener->bound().port();
 }
 std::size_t HttpServer::connections() const {
-  return state_->census->connections;
+  return state_->open();
 }
 
 Task<void> HttpServer::State::accept_until_stopped() {
+  const auto& limits = config.limits;
+  // A client that connects has something to ask.
+  const auto patience = std::min(limits.header_timeout, limits.idle_timeout);
+  const auto end_silent = [this](const Guest& guest) {
+    --waiting;
+    context->refused(Refusal::silent, format_ip(guest.ip));
+    show_open();
+  };
+  silent = std::make_unique<Porch>(
+      executor, patience, Porch::Hooks{[this](Guest guest) { heard(std::move(guest)); }, end_silent});
+  refused = std::make_unique<Porch>(
+      executor, kRefusalTimeout,
+      Porch::Hooks{[this](Guest guest) { let_finish(std::move(guest)); }, [](const Guest&) {}});
   while (!stop_asked.is_set()) {
     auto batch = co_await listener->accept_some();
-    for (auto& accepted : batch.sockets) admit(std::move(accepted));
+    for (auto& accepted : batch.sockets) receive(std::move(accepted));
+    show_open();
     if (batch.out_of_files) {
-      context->metrics.refused("files");
+      context->metrics.refused(Refusal::files);
       complain_about_files();
       co_await stop_asked.wait_for(kAcceptPause);
     }
+    // A flood must not keep the others on this executor from their turn.
+    co_await asio::post(executor, asio::use_awaitable);
   }
 }
 
@@ -257,46 +286,103 @@ void HttpServer::State::complain_about_files() {
   if (complained_at != SteadyTime{} && now - complained_at < kAcceptComplaintInterval) return;
   complained_at = now;
   log::error("http", "out of file descriptors or memory: new connections wait",
-             {{"listener", config.name}, {"connections", census->connections.load()}});
+             {{"listener", config.name}, {"connections", served.load()}});
 }
 
-void HttpServer::State::admit(AcceptedSocket accepted) {
-  const auto lane = lanes[next_lane++ % lanes.size()];
-  if (census->connections >= config.limits.connections_max)
-    return turn_away_or_close(std::move(accepted), lane->executor, "connections_max", server_is_full());
-  AddressPlaces::PlacePtr place;
-  if (context->places->is_limited() && !context->proxies.contains(accepted.peer_ip)) {
-    place = context->places->take(accepted.peer_ip);
-    if (!place) {
-      return turn_away_or_close(std::move(accepted), lane->executor, "connections_per_address",
-                                too_many_of_address());
+// Beyond the bound of an address the newcomer is refused. Beyond that of the node the one goes that has said
+// nothing for the longest time, so that silence holds no place against somebody who wants in.
+void HttpServer::State::receive(AcceptedSocket accepted) {
+  Guest guest(std::move(accepted.socket), accepted.ip);
+  if (context->places->is_limited() && !context->proxies.contains(guest.ip)) {
+    if (auto place = context->places->take(guest.ip)) {
+      guest.place.emplace(std::move(*place));
+    } else {
+      return turn_away(std::move(guest), Refusal::connections_per_address);
     }
   }
-  ++census->connections;
-  context->metrics.connections.add(1);
-  spawn(lane->executor,
-        serve_connection(lane, context, std::move(accepted.socket), std::move(accepted.peer_ip), tls,
-                         std::move(place)),
-        [c = census, ctx = context](const std::exception_ptr& error) mutable {
+  if (open() >= config.limits.connections_max) {
+    auto oldest = silent->take_oldest();
+    if (!oldest) return turn_away(std::move(guest), Refusal::connections_max);
+    --waiting;
+    context->refused(Refusal::connections_max, format_ip(oldest->ip));
+  }
+  wait_for_first_byte(std::move(guest));
+}
+
+void HttpServer::State::wait_for_first_byte(Guest guest) {
+  ++waiting;
+  const auto what = heard_of(guest);
+  if (what == Heard::nothing) return silent->add(std::move(guest));
+  heard(std::move(guest));
+}
+
+void HttpServer::State::heard(Guest guest) {
+  const auto what = heard_of(guest);
+  if (what == Heard::something) {
+    ready.push_back(std::move(guest));
+    hand_on();
+  } else {
+    --waiting;
+    if (what == Heard::nothing) return wait_for_first_byte(std::move(guest));
+  }
+  show_open();
+}
+
+void HttpServer::State::hand_on() {
+  while (!ready.empty()) {
+    const auto lane = lane_with_room();
+    if (!lane) return;
+    auto guest = std::move(ready.front());
+    ready.pop_front();
+    --waiting;
+    serve(lane, std::move(guest));
+  }
+}
+
+// In turn. Null: none.
+std::shared_ptr<Lane> HttpServer::State::lane_with_room() {
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const auto& lane = lanes[next_lane++ % lanes.size()];
+    if (lane->beginning < kBeginningMax) return lane;
+  }
+  return nullptr;
+}
+
+void HttpServer::State::serve(const std::shared_ptr<Lane>& lane, Guest guest) {
+  ++lane->beginning;
+  ++served;
+  // run() waits for the end of each, which is told here, and so for its beginning.
+  auto begun = [this, lane] {
+    asio::post(executor, [this, lane] {
+      --lane->beginning;
+      hand_on();
+    });
+  };
+  spawn(lane->executor, serve_connection(lane, context, std::move(guest), *tls.load(), std::move(begun)),
+        [this](const std::exception_ptr& error) {
           if (error)
-            log::error("http", "connection failed",
-                       {{"listener", ctx->listener}, {"error", describe(error)}});
-          ctx->metrics.connections.add(-1);
-          count_out(std::move(c), &Census::connections);
+            log::error("http", "connection failed", {{"listener", config.name}, {"error", describe(error)}});
+          asio::post(executor, [this] {
+            if (--served == 0) all_ended.set();
+            show_open();
+          });
         });
 }
 
-void HttpServer::State::turn_away_or_close(AcceptedSocket accepted, const Executor& worker,
-                                           std::string_view why, Response answer) {
-  context->metrics.refused(why);
-  context->refusals.refused(why, accepted.peer_ip, std::chrono::steady_clock::now());
-  if (tls || census->refusals >= kRefusalsMax) return;  // a TLS client could not read the answer
-  ++census->refusals;
-  spawn(worker, turn_away(worker, std::move(accepted.socket), std::move(accepted.peer_ip), std::move(answer)),
-        [c = census](const std::exception_ptr& error) mutable {
-          if (error) log::debug("http", "refusal failed", {{"error", describe(error)}});
-          count_out(std::move(c), &Census::refusals);
-        });
+void HttpServer::State::turn_away(Guest guest, Refusal why) {
+  context->refused(why, format_ip(guest.ip));
+  // A TLS client could not read the answer.
+  if (*tls.load() != nullptr || refused->size() >= kRefusalsMax) return;
+  const auto answer = why == Refusal::connections_max ? server_is_full() : too_many_of_address();
+  if (say_and_finish(guest, answer)) refused->add(std::move(guest));
+}
+
+void HttpServer::State::let_finish(Guest guest) {
+  if (drop_some(guest) && ++guest.times_heard < kRefusalReadsMax) refused->add(std::move(guest));
+}
+
+void HttpServer::State::show_open() {
+  context->metrics.connections.set(static_cast<double>(open()));
 }
 
 void HttpServer::State::on_every_connection(void (Connection::*what)()) {
@@ -311,23 +397,28 @@ void HttpServer::State::on_every_connection(void (Connection::*what)()) {
 Task<void> HttpServer::State::drain() {
   if (!context) co_return;
   if (listener) listener->close();
+  silent.reset();
+  refused.reset();
+  ready.clear();
+  waiting = 0;
   context->draining = true;
   on_every_connection(&Connection::drain);
   const auto cut_at = std::chrono::steady_clock::now() + config.limits.drain_timeout;
   bool was_cut = false;
-  while (!census->is_empty()) {
-    census->empty.reset();
+  while (served > 0) {
+    all_ended.reset();
     const auto left = cut_at - std::chrono::steady_clock::now();
     const auto limit =
         was_cut ? SteadyTime::duration(kStragglerComplaintInterval) : std::max(left, SteadyTime::duration(0));
-    const bool empty = co_await census->empty.wait_for(limit);
+    const bool empty = co_await all_ended.wait_for(limit);
     if (empty) continue;
     log::warning("http",
                  was_cut ? "still waiting for handlers to end" : "connections cut: they did not end in time",
-                 {{"listener", config.name}, {"connections", census->connections.load()}});
+                 {{"listener", config.name}, {"connections", served.load()}});
     was_cut = true;
     on_every_connection(&Connection::cut);
   }
+  show_open();
 }
 
 }  // namespace todoke::net

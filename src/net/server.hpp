@@ -1,7 +1,8 @@
 // An HTTP/1.1 server with WebSocket upgrades, on one address.
 //
-// Connections are spread round-robin over the workers and each stays on its own. Requests of a connection are
-// answered one after the other, in order (pipelining). Everything a peer can make the server wait for has a
+// A connection that has said nothing costs next to nothing (porch.hpp) and goes to no worker. Those that speak are
+// spread round-robin over the workers, which take them at their own pace, and each stays on its own. Requests of a
+// connection are answered one after the other, in order (pipelining). Everything a peer can make the server wait for has a
 // limit (ServerLimits).
 //
 // A handler that is over its deadline is not interrupted: the client gets 503 DEADLINE_EXCEEDED and the
@@ -30,7 +31,9 @@ namespace todoke::net {
 // Only connections_max, connections_per_address, header_timeout and drain_timeout are keys. A route that needs another limit for its body or its
 // handler has one (router.hpp), and nobody has a reason to turn the rest.
 struct ServerLimits {
-  std::size_t connections_max = 10'000;  // over it: 503 and close
+  // Over it the one that has been silent for the longest time is closed, or where all have spoken the newcomer
+  // gets 503.
+  std::size_t connections_max = 10'000;
   // Open connections of a client (client_network.hpp), over it: 429 and close. Those that come through a listed
   // proxy count by the client that it names, and WebSockets alone. 0: no limit.
   std::size_t connections_per_address = 0;
@@ -62,8 +65,8 @@ struct ServerConfig {
 
 class HttpServer final : public Service {
  public:
-  // `executor` is where start(), run(), stop() and reload() are called; it accepts. Each of `workers` must
-  // run its work on one thread at a time. `tracer` may be null.
+  // `executor` is where bind(), start(), run() and stop() are called; it accepts, and a flood keeps it busy. Each
+  // of `workers` must run its work on one thread at a time. `tracer` may be null.
   HttpServer(ServerConfig config, Executor executor, const std::vector<Executor>& workers,
              metrics::Registry& registry, Tracer* tracer = nullptr);
   ~HttpServer() override;
@@ -77,7 +80,7 @@ class HttpServer final : public Service {
   Task<void> run() override;
   void stop() override;
 
-  // Reads certificate and key again: new connections use them. What is refused leaves those in use.
+  // From anywhere. Reads certificate and key again: new connections use them. What is refused leaves those in use.
   Expected<void> reload();
 
   // From now on; from anywhere.

@@ -32,14 +32,20 @@ ServerMetrics::ServerMetrics(metrics::Registry& registry, std::string listener, 
       listener_(std::move(listener)),
       requests_(registry.counters("todoke_http_requests_total", "Answered HTTP requests.",
                                   {"listener", "route", "method", "status"}, kRequestSeriesMax)),
-      refused_(registry.counters("todoke_http_connections_refused_total", "Connections that were not served.",
-                                 {"listener", "reason"})),
       hosts_refused_(registry
                          .counters("todoke_http_hosts_refused_total",
                                    "Requests for a host that is not this node's (server.hosts).",
                                    {"listener"})
                          .with({listener_})),
+      limited_(registry
+                   .counters("todoke_http_requests_limited_total",
+                             "Requests that got 429: their client has used up its rate.", {"listener"})
+                   .with({listener_})),
       series_(router.size() + 1) {
+  auto& refused = registry.counters("todoke_http_connections_refused_total",
+                                    "Connections that were not served.", {"listener", "reason"});
+  for (std::size_t i = 0; i < kRefusals.size(); ++i)
+    refused_[i] = &refused.with({listener_, std::string(kRefusals[i])});
   auto& seconds = registry.histograms("todoke_http_request_seconds",
                                       "From the end of a request's header until its answer was written.",
                                       {"listener", "route"}, metrics::seconds_buckets(), kSecondsSeriesMax);
@@ -61,10 +67,6 @@ void ServerMetrics::count(const Route* route, std::string_view method, int statu
   }
   counter->add();
   series.seconds->observe(seconds);
-}
-
-void ServerMetrics::refused(std::string_view reason) {
-  refused_.with({listener_, std::string(reason)}).add();
 }
 
 HandshakeFailures::HandshakeFailures(metrics::Registry& registry, std::string listener)

@@ -15,6 +15,14 @@
 
 namespace todoke::net {
 
+// Why a connection is not served.
+enum class Refusal { connections_max, connections_per_address, silent, files };
+inline constexpr std::array<std::string_view, 4> kRefusals{"connections_max", "connections_per_address",
+                                                           "silent", "files"};
+constexpr std::string_view to_string(Refusal why) {
+  return kRefusals[static_cast<std::size_t>(why)];
+}
+
 class ServerMetrics {
  public:
   ServerMetrics(metrics::Registry& registry, std::string listener, const Router& router);
@@ -22,8 +30,9 @@ class ServerMetrics {
   // `route` null: none matched. Series are looked up once and kept, so counting a request takes no lock.
   // Thread-safe.
   void count(const Route* route, std::string_view method, int status, double seconds);
-  void refused(std::string_view reason);
+  void refused(Refusal why) { refused_[static_cast<std::size_t>(why)]->add(); }
   void host_refused() { hosts_refused_.add(); }
+  void limited() { limited_.add(); }
 
   metrics::Gauge& connections;
 
@@ -38,8 +47,9 @@ class ServerMetrics {
 
   std::string listener_;
   metrics::Family<metrics::Counter>& requests_;
-  metrics::Family<metrics::Counter>& refused_;
+  std::array<metrics::Counter*, kRefusals.size()> refused_{};
   metrics::Counter& hosts_refused_;
+  metrics::Counter& limited_;
   std::vector<RouteSeries> series_;  // by the route's index; the last is that of no route
 };
 

@@ -238,11 +238,13 @@ BuiltApi build_api(const ApiParts& parts) {
   net::RouteOptions post;
   post.body_bytes_max = static_cast<std::size_t>(parts.config.get(keys::kBodyBytesMax));
   post.content_type = "application/json";
+  post.pays_toll = false;
   post.deadline = parts.config.get(keys::kAcceptTimeout) + kHandlerSlack;
   parts.router.add(
       "POST", "/do/order", [api](net::Request& request) { return guarded(api, &Api::post, request); }, post);
   net::RouteOptions get;
   get.deadline = OrderWatch::kWaitMax + kHandlerSlack;
+  get.pays_toll = false;
   parts.router.add(
       "GET", "/do/order/{idempotency_key}",
       [api](net::Request& request) { return guarded(api, &Api::get, request); }, get);
