@@ -6,6 +6,7 @@
 
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/effective_config.hpp"
 #include "outbox/audit.hpp"
 
 namespace todoke::app {
@@ -62,7 +63,7 @@ Task<void> audit_log(pg::Connection& connection, bool& clean) {
 
 int run_audit(const Arguments& arguments) {
   bool clean = false;
-  with_running_database(load_config(arguments),
+  with_running_database(command_config(arguments),
                         [&](pg::Connection& connection) { return audit_log(connection, clean); });
   return clean ? 0 : 1;
 }

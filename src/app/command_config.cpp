@@ -86,14 +86,14 @@ std::string as_json(const View& view, std::string_view only) {
   return std::move(json).text() + "\n";
 }
 
-// `shown` with the values of the database where there is one; says on stderr when it can't be asked. `own`
-// knows the database.
-Config with_live_values(const Config& own, const Config& shown) {
-  const auto cluster = embedded::layout_of(data_folder(own)).cluster;
-  if (database_in_use(own).embedded && !std::filesystem::exists(cluster)) return shown;
+// `shown` with the values of the database where there is one; says on stderr when it can't be asked.
+Config with_live_values(const Arguments& arguments, const Config& shown) {
   auto live = shown;
   try {
-    with_running_database(own, [&](pg::Connection& connection) -> Task<void> {
+    const auto config = command_config(arguments, Tell::no);
+    const auto cluster = embedded::layout_of(data_folder(config)).cluster;
+    if (database_in_use(config).embedded && !std::filesystem::exists(cluster)) return shown;
+    with_running_database(config, [&](pg::Connection& connection) -> Task<void> {
       live = co_await with_database_layer(connection, shown);
     });
   } catch (const std::exception& error) {
@@ -106,13 +106,13 @@ Config with_live_values(const Config& own, const Config& shown) {
 View config_view(const Arguments& arguments) {
   const auto own = load_config(arguments);
   auto nodes = running_instances(data_folder(own));
-  if (arguments.config_file) return {with_live_values(own, own), std::move(nodes)};
+  if (arguments.config_file) return {with_live_values(arguments, own), std::move(nodes)};
   auto shown = node_configs(own, nodes).front();
   for (const auto& [key, value] : arguments.keys) shown.set_flag(key, value);
   if (nodes.size() > 1)
     note(fmt::format("todoke: {} nodes run here; these are the values of pid {}", nodes.size(),
                      nodes.front().pid));
-  return {with_live_values(own, shown), std::move(nodes)};
+  return {with_live_values(arguments, shown), std::move(nodes)};
 }
 
 int show_config(const Arguments& arguments) {
@@ -247,7 +247,7 @@ int set_key(const Arguments& arguments) {
   if (!value)
     throw UserError(fmt::format("{} can't be '{}'; {}", spec.name, words[2], value.error().message));
   const auto nodes = node_configs(config, running_instances(data_folder(config)));
-  with_running_database(config, [&](pg::Connection& connection) {
+  with_running_database(command_config(arguments), [&](pg::Connection& connection) {
     return change_key(connection, nodes, words[1], format_value(spec, *value));
   });
   return 0;
@@ -261,7 +261,7 @@ int unset_key(const Arguments& arguments) {
   if (const auto* spec = schema().find(words[1]); spec != nullptr && spec->live)
     refuse_unchangeable(config, words[1]);
   const auto nodes = node_configs(config, running_instances(data_folder(config)));
-  with_running_database(config, [&](pg::Connection& connection) {
+  with_running_database(command_config(arguments), [&](pg::Connection& connection) {
     return change_key(connection, nodes, words[1], std::nullopt);
   });
   return 0;
@@ -289,7 +289,7 @@ int run_config(const Arguments& arguments) {
   if (verb == "history") {
     if (words.size() > 2) throw UsageError("config history: name one key or none");
     const auto key = words.size() == 2 ? std::optional(words[1]) : std::nullopt;
-    with_running_database(load_config(arguments),
+    with_running_database(command_config(arguments),
                           [&](pg::Connection& connection) { return print_history(connection, key); });
     return 0;
   }

@@ -9,6 +9,7 @@
 #include "app/connection_in_use.hpp"
 #include "app/consumer_access.hpp"
 #include "app/consumers.hpp"
+#include "app/effective_config.hpp"
 
 namespace todoke::app {
 namespace {
@@ -114,7 +115,7 @@ int run_consumers(const Arguments& arguments) {
     for (const auto& [name, function] : consumer_actions()) names += (names.empty() ? "" : ", ") + name;
     throw UsageError(fmt::format("consumers: say one of {}", names));
   }
-  return action->second(load_config(arguments), arguments);
+  return action->second(command_config(arguments), arguments);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
+#include "app/effective_config.hpp"
 #include "app/exposure.hpp"
 #include "app/instance_file.hpp"
 #include "app/keys.hpp"
@@ -394,8 +395,8 @@ std::vector<std::string> roles_of(const Instance& instance) {
 }
 
 void check_running(Report& report, const Instance& instance, const Config& config) {
-  const auto database = instance.notes.find("database");
-  const bool is_configured = database != instance.notes.end() && database->second == "configured";
+  const auto database = instance.notes.find(kDatabaseNote);
+  const bool is_configured = database != instance.notes.end() && database->second == kConfigured;
   if (is_configured && config.get(pg::kDatabaseUrl).empty()) {
     report.note("configuration",
                 fmt::format("of pid {}: not checked, its database.url is not known here", instance.pid));
@@ -445,11 +446,12 @@ int run_doctor(const Arguments& arguments) {
   if (database.embedded && config.get(embedded::kBinDir).empty()) check_programs(report, config, folder);
   check_log_access(report, used, folder, database.embedded);
   try {
-    if (database.embedded && !embedded_is_running(config)) {
-      report.note("database", database.shown + ", not running");
+    const auto reached = command_config(arguments, Tell::no);
+    if (database_in_use(reached).embedded && !embedded_is_running(reached)) {
+      report.note("database", database_in_use(reached).shown + ", not running");
       check_rates(used, report);
     } else {
-      with_database(config,
+      with_database(reached,
                     [&](pg::Connection& connection) { return check_database(connection, used, report); });
     }
   } catch (const std::exception& error) {

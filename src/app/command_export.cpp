@@ -7,6 +7,7 @@
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/data_output.hpp"
+#include "app/effective_config.hpp"
 #include "app/progress.hpp"
 #include "nostr/filter.hpp"
 #include "nostr/texts.hpp"
@@ -73,7 +74,7 @@ Task<void> export_events(pg::Connection& connection, const ExportRequest& reques
 
 int run_export(const Arguments& arguments) {
   const auto request = read_export_request(arguments);
-  with_made_database(load_config(arguments),
+  with_made_database(command_config(arguments),
                      [&](pg::Connection& connection) { return export_events(connection, request); });
   return 0;
 }

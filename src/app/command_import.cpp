@@ -184,10 +184,9 @@ class ImportRun {
   Progress progress_;
 };
 
-Task<void> import_events(pg::Connection& connection, const ImportRequest& request, const Config& own,
-                         Config base) {
+Task<void> import_events(pg::Connection& connection, const ImportRequest& request, Config base) {
   const auto config = co_await with_database_layer(connection, std::move(base));
-  const auto url = database_in_use(own).url;
+  const auto url = database_in_use(config).url;
   const Executor executor = co_await asio::this_coro::executor;
   const SystemClock clock;
   metrics::Registry registry;
@@ -208,10 +207,9 @@ int run_import(const Arguments& arguments) {
   request.path = arguments.words[0];
   request.checks_signatures = !arguments.has("no-verify");
   request.skip = static_cast<std::uint64_t>(number_option(arguments, "skip", 0, kSkipMax).value_or(0));
-  const auto own = load_config(arguments);
-  const auto base = node_config(own, arguments);
-  with_made_database(
-      own, [&](pg::Connection& connection) { return import_events(connection, request, own, base); });
+  const auto base = command_config(arguments);
+  with_made_database(base,
+                     [&](pg::Connection& connection) { return import_events(connection, request, base); });
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/database_service.hpp"
+#include "app/effective_config.hpp"
 
 namespace todoke::app {
 namespace {
@@ -17,7 +18,7 @@ Task<void> migrate(pg::Connection& connection, std::string owner_url) {
 }
 
 int run_migrate(const Arguments& arguments) {
-  const auto config = load_config(arguments);
+  const auto config = command_config(arguments);
   const auto owner_url = database_in_use(config).owner_url;
   with_database(config, [&](pg::Connection& connection) { return migrate(connection, owner_url); });
   return 0;

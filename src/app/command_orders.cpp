@@ -11,6 +11,7 @@
 
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/effective_config.hpp"
 #include "app/orders_reconcile.hpp"
 #include "orders/admin/admin.hpp"
 #include "orders/core/exec_result.hpp"
@@ -246,7 +247,7 @@ int run_orders(const Arguments& arguments) {
     throw UsageError(fmt::format("orders {}: name one order, by its key, its id or the hash of its key{}",
                                  verb, verb == "requeue" ? ", or give a filter" : ""));
   if (!of_one && words.size() != 1) throw UsageError(fmt::format("orders {} takes no order", verb));
-  const auto config = load_config(arguments);
+  const auto config = command_config(arguments);
   if (verb == "reconcile") {
     if (const auto adapter = arguments.option("adapter")) check_adapter(*adapter);
     return reconcile_orders(config, arguments);

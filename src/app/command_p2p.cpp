@@ -7,6 +7,7 @@
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
+#include "app/effective_config.hpp"
 #include "app/instance_file.hpp"
 #include "app/p2p_sql.hpp"
 #include "base/json_value.hpp"
@@ -108,9 +109,9 @@ int run_p2p(const Arguments& arguments) {
   const auto& words = arguments.words;
   const auto wrong = "p2p: say info, peers, add PEER or remove PEER";
   if (words.empty()) throw UsageError(wrong);
-  const auto config = load_config(arguments);
   if (words[0] == "info" || words[0] == "peers") {
     if (words.size() > 1) throw UsageError(fmt::format("p2p {} takes no peer", words[0]));
+    const auto config = load_config(arguments);
     (words[0] == "info" ? show_info : show_peers)(config, arguments.has("json"));
     return 0;
   }
@@ -118,12 +119,14 @@ int run_p2p(const Arguments& arguments) {
   if (words[0] == "add") {
     const auto peer = gossip::parse_peer(words[1]);
     if (!peer) throw UsageError(peer.error().message);
-    with_running_database(config, [&](pg::Connection& connection) { return add_peer(connection, *peer); });
+    with_running_database(command_config(arguments),
+                          [&](pg::Connection& connection) { return add_peer(connection, *peer); });
     return 0;
   }
   const auto id = gossip::NodeId::from_hex(words[1].substr(0, words[1].find('@')));
   if (!id) throw UsageError(fmt::format("'{}' names no node: a node id has 64 hex digits", words[1]));
-  with_running_database(config, [&](pg::Connection& connection) { return remove_peer(connection, *id); });
+  with_running_database(command_config(arguments),
+                        [&](pg::Connection& connection) { return remove_peer(connection, *id); });
   return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/effective_config.hpp"
 
 namespace todoke::app {
 namespace {
@@ -42,7 +43,7 @@ std::string without_password(const std::string& url) {
 }
 
 int run_psql(const Arguments& arguments) {
-  const auto config = load_config(arguments);
+  const auto config = command_config(arguments, Tell::no);
   const auto database = database_in_use(config);
   refuse_stopped(config, database);
   setenv("PGAPPNAME", "todoke psql", 0);

@@ -106,17 +106,17 @@ int run_retention_command(const Arguments& arguments) {
   const auto& words = arguments.words;
   if (words.size() != 1 || (words[0] != "plan" && words[0] != "run"))
     throw UsageError("retention: say plan or run");
-  const auto own = load_config(arguments);
-  const auto config = node_config(own, arguments);
+  const auto config = command_config(arguments);
   if (words[0] == "plan") {
     const auto at = time_option(arguments, "at").value_or(SystemClock().now());
-    with_running_database(own, [&](pg::Connection& connection) {
+    with_running_database(config, [&](pg::Connection& connection) {
       return print_plan(connection, config, at, arguments.has("json"));
     });
     return 0;
   }
   int code = 0;
-  with_running_database(own, [&](pg::Connection& connection) { return run_now(connection, config, code); });
+  with_running_database(config,
+                        [&](pg::Connection& connection) { return run_now(connection, config, code); });
   return code;
 }
 

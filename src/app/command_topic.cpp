@@ -205,10 +205,10 @@ void print_ids(const Config& config, const std::string& text, bool quiet) {
 int run_topic(const Arguments& arguments) {
   const auto& words = arguments.words;
   if (words.empty()) throw UsageError("topic: say list, enable, policy, disable, id or show");
-  const auto own = load_config(arguments);
   if (words[0] == "list") {
     if (words.size() > 1) throw UsageError("topic list takes no topic");
-    with_running_database(own, [](pg::Connection& connection) { return list_topics(connection); });
+    with_running_database(command_config(arguments),
+                          [](pg::Connection& connection) { return list_topics(connection); });
     return 0;
   }
   const bool known = words[0] == "policy" || words[0] == "enable" || words[0] == "disable" ||
@@ -219,7 +219,7 @@ int run_topic(const Arguments& arguments) {
     throw UsageError(fmt::format("topic {}: name one topic, by its id or its name", words[0]));
   const auto& text = words[1];
   // An id depends on the network that the running node is part of.
-  const auto config = node_config(own, arguments);
+  const auto config = command_config(arguments);
   if (words[0] == "id") {
     print_ids(config, text, arguments.has("quiet"));
     return 0;
@@ -228,19 +228,20 @@ int run_topic(const Arguments& arguments) {
   if (words[0] == "enable") {
     std::optional<std::string> policy;
     if (arguments.has("policy")) policy = arguments.options.at("policy");
-    with_running_database(own, [&](pg::Connection& connection) {
+    with_running_database(config, [&](pg::Connection& connection) {
       return enable_topics(connection, config, text, ids, policy);
     });
   } else if (words[0] == "policy") {
     auto changes = changes_of({words.begin() + 2, words.end()});
-    with_running_database(own, [&](pg::Connection& connection) {
+    with_running_database(config, [&](pg::Connection& connection) {
       return change_policies(connection, config, ids, changes, arguments.has("json"));
     });
   } else if (words[0] == "disable") {
-    with_running_database(own, [&](pg::Connection& connection) { return disable_topics(connection, ids); });
+    with_running_database(config,
+                          [&](pg::Connection& connection) { return disable_topics(connection, ids); });
   } else {
     with_running_database(
-        own, [&](pg::Connection& connection) { return show_topics(connection, config, text, ids); });
+        config, [&](pg::Connection& connection) { return show_topics(connection, config, text, ids); });
   }
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -26,6 +27,18 @@ namespace {
 
 constexpr std::chrono::seconds kStatusMax(10);
 constexpr int kPingSeconds = 3;
+
+using ConnectionOptions = std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)>;
+
+void read_options(const ConnectionOptions& options, std::map<std::string, std::string>& values) {
+  for (const auto* option = options.get(); option != nullptr && option->keyword != nullptr; ++option) {
+    if (option->val != nullptr) values.emplace(option->keyword, option->val);
+  }
+}
+
+std::string one_name_of_loopback(const std::string& host) {
+  return host == "127.0.0.1" || host == "::1" ? "localhost" : host;
+}
 
 // Whether a process has the embedded database's socket. One that hangs has it, too.
 bool is_listening(const embedded::Layout& layout) {
@@ -81,6 +94,18 @@ DatabaseInUse database_in_use(const Config& config) {
   const auto layout = embedded::layout_of(folder);
   return {true, embedded::url_of(layout, embedded::kNodeRole), embedded::url_of(layout, embedded::kOwnerRole),
           fmt::format("embedded Postgres in {}", layout.cluster)};
+}
+
+std::string database_place(const std::string& url) {
+  const ConnectionOptions given(PQconninfoParse(url.c_str(), nullptr), &PQconninfoFree);
+  if (!given) return {};
+  std::map<std::string, std::string> values;
+  read_options(given, values);
+  // PGHOST and the others stand for what the string leaves out.
+  read_options(ConnectionOptions(PQconndefaults(), &PQconninfoFree), values);
+  const auto& host = values["hostaddr"].empty() ? values["host"] : values["hostaddr"];
+  const auto& database = values["dbname"].empty() ? values["user"] : values["dbname"];
+  return fmt::format("host={} port={} dbname={}", one_name_of_loopback(host), values["port"], database);
 }
 
 bool embedded_is_running(const Config& config) {

@@ -19,6 +19,10 @@ struct DatabaseInUse {
 
 DatabaseInUse database_in_use(const Config& config);
 
+// Which database a connection string leads to, without user and password: "host=… port=… dbname=…". Two strings with the
+// same place lead to the same database; localhost and its addresses are one. Empty for a text that libpq can't read.
+std::string database_place(const std::string& url);
+
 // Whether something answers on the embedded database's socket. Throws UserError when a server has it that
 // gives no answer.
 bool embedded_is_running(const Config& config);

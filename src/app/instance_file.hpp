@@ -13,9 +13,15 @@
 
 namespace todoke::app {
 
+// Notes of the database: kEmbedded or kConfigured, and of a configured one where it is (connection_in_use.hpp).
+inline constexpr const char* kDatabaseNote = "database";
+inline constexpr const char* kDatabaseAtNote = "database_at";
+inline constexpr const char* kEmbedded = "embedded";
+inline constexpr const char* kConfigured = "configured";
+
 struct Instance {
   pid_t pid = 0;
-  // version, roles, public, internal, database, started_at, and what settings_notes() makes.
+  // version, roles, public, internal, database, database_at, started_at, and what settings_notes() makes.
   std::map<std::string, std::string> notes;
 };
 

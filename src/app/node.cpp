@@ -260,8 +260,8 @@ class Node {
   void refuse_second_node() const {
     if (!database_.embedded) return;
     for (const auto& other : running_instances(folder_)) {
-      const auto database = other.notes.find("database");
-      if (database == other.notes.end() || database->second != "embedded") continue;
+      const auto database = other.notes.find(kDatabaseNote);
+      if (database == other.notes.end() || database->second != kEmbedded) continue;
       throw UserError(
           fmt::format("the data folder {} is in use by another todoke (pid {}): stop that one, or choose "
                       "another folder with TODOKE_DATA_DIR",
@@ -397,6 +397,7 @@ class Node {
       if (!spec->reread && !spec->live) names += fmt::format("{}{}", names.empty() ? "" : ", ", spec->name);
     }
     if (!names.empty()) log::warning("node", "changed settings that need a restart", {{"keys", names}});
+    if (!database_.embedded) notes.emplace(kDatabaseAtNote, database_place(database_.url));
   }
 
   // A thread of its own: what is stuck may be the event loop itself.
@@ -426,7 +427,7 @@ class Node {
                   {"roles", role_text()},
                   {"public", public_->address()},
                   {"internal", internal_->address()},
-                  {"database", database_.embedded ? "embedded" : "configured"},
+                  {kDatabaseNote, database_.embedded ? kEmbedded : kConfigured},
                   {"started_at", format_timestamp(clock_.now(), 0)}});
     return notes;
   }
