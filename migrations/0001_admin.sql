@@ -58,6 +58,9 @@ COMMENT ON FUNCTION cn_names.channel_ephemeral() IS
 CREATE FUNCTION cn_names.channel_gossip() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_gossip';
 COMMENT ON FUNCTION cn_names.channel_gossip() IS
   'The list of gossip peers has changed';
+CREATE FUNCTION cn_names.channel_blocks() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_blocks';
+COMMENT ON FUNCTION cn_names.channel_blocks() IS
+  'The operator''s blocks have changed';
 CREATE FUNCTION cn_names.channel_orders_pending() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'orders_pending';
 COMMENT ON FUNCTION cn_names.channel_orders_pending() IS
   'There are orders to send';
@@ -110,6 +113,23 @@ COMMENT ON COLUMN cn_admin.service_config_history.changed_by IS 'Who made the ch
 COMMENT ON COLUMN cn_admin.service_config_history.db_role IS
   'The role of the database that made the change; only the trigger writes here, so nobody chooses it';
 COMMENT ON COLUMN cn_admin.service_config_history.after IS 'NULL: the database has no value of the key any more';
+
+CREATE TABLE cn_admin.audit (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  actor text NOT NULL,
+  action text NOT NULL,
+  subject text NOT NULL,
+  before jsonb,
+  after jsonb,
+  db_role text NOT NULL DEFAULT session_user
+);
+COMMENT ON TABLE cn_admin.audit IS
+  'What operators changed outside of service_configs and orders, which have records of their own: a row for each change, in its transaction, by command or by hand. Append-only';
+COMMENT ON COLUMN cn_admin.audit.actor IS 'Who made the change, as the role db_role says';
+COMMENT ON COLUMN cn_admin.audit.subject IS 'What was changed, such as "pubkey <hex>"';
+COMMENT ON COLUMN cn_admin.audit.db_role IS
+  'The role of the database that made the change; only triggers write here, so nobody chooses it';
 
 -- ---------------------------------------------------------------------------------------------- functions
 
@@ -176,6 +196,8 @@ END $$;
 -- ---------------------------------------------------------------------------------------------- triggers
 
 CREATE TRIGGER keep_history BEFORE UPDATE OR DELETE OR TRUNCATE ON cn_admin.service_config_history
+  FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
+CREATE TRIGGER keep_history BEFORE UPDATE OR DELETE OR TRUNCATE ON cn_admin.audit
   FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
 CREATE TRIGGER keep_history BEFORE TRUNCATE ON cn_admin.service_configs
   FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();

@@ -171,6 +171,8 @@ COMMENT ON TABLE cn_relay.consumer_ranges IS
 
 -- ---------------------------------------------------------------------------------------------- tables: events
 
+-- Whoever erases an event looks for them under the log's lock.
+CREATE INDEX consumer_dead_letters_event ON cn_relay.consumer_dead_letters (event_id);
 CREATE TABLE cn_relay.event_dedupe (
   event_id text COLLATE "C" PRIMARY KEY,
   first_seen_at timestamptz NOT NULL DEFAULT now(),
@@ -319,7 +321,34 @@ COMMENT ON COLUMN cn_relay.vanish_requests.moved IS
 CREATE INDEX vanish_requests_open ON cn_relay.vanish_requests (requested_at) WHERE done_at IS NULL;
 CREATE INDEX vanish_requests_pass ON cn_relay.vanish_requests (pass) WHERE pass IS NOT NULL;
 
-CREATE TABLE cn_relay.vanish_pass (
+CREATE TABLE cn_relay.blocks (
+  kind text COLLATE "C" NOT NULL CHECK (kind IN ('pubkey', 'event', 'ip', 'topic')),
+  value text COLLATE "C" NOT NULL CHECK (octet_length(value) BETWEEN 1 AND 1024),
+  reason text CHECK (octet_length(reason) <= 1024),
+  until timestamptz,
+  added_at timestamptz NOT NULL DEFAULT now(),
+  added_by text NOT NULL DEFAULT cn_admin.actor(),
+  erase_at timestamptz,
+  pass bigint,
+  moved boolean NOT NULL DEFAULT false,
+  erased_at timestamptz,
+  PRIMARY KEY (kind, value),
+  CHECK (kind NOT IN ('pubkey', 'event') OR value ~ '^[0-9a-f]{64}$'),
+  CHECK (kind <> 'ip' OR erase_at IS NULL)
+);
+COMMENT ON TABLE cn_relay.blocks IS
+  'What the operator keeps out: events by their author, their id or a topic, and connections by their address. Relays hear of every change at once; cn_admin.audit has every change.';
+COMMENT ON COLUMN cn_relay.blocks.value IS
+  'A key or an id in hex, a topic id, an address or a block of addresses such as 10.0.0.0/8.';
+COMMENT ON COLUMN cn_relay.blocks.until IS 'When it ends by itself; NULL: never.';
+COMMENT ON COLUMN cn_relay.blocks.erase_at IS 'When the operator asked to erase what is stored of it; NULL: that stays.';
+COMMENT ON COLUMN cn_relay.blocks.pass IS 'The pass over the events that looks for its events now.';
+COMMENT ON COLUMN cn_relay.blocks.moved IS 'As in vanish_requests.';
+COMMENT ON COLUMN cn_relay.blocks.erased_at IS 'Since when nothing is left of what was stored.';
+CREATE INDEX blocks_erase ON cn_relay.blocks (erase_at) WHERE erase_at IS NOT NULL AND erased_at IS NULL;
+CREATE INDEX blocks_pass ON cn_relay.blocks (pass) WHERE pass IS NOT NULL;
+
+CREATE TABLE cn_relay.erase_pass (
   only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
   number bigint NOT NULL DEFAULT 0,
   under_way boolean NOT NULL DEFAULT false,
@@ -327,8 +356,10 @@ CREATE TABLE cn_relay.vanish_pass (
   events_end bigint NOT NULL DEFAULT 0,
   versions_end bigint NOT NULL DEFAULT 0
 );
-COMMENT ON TABLE cn_relay.vanish_pass IS
-  'How far the pass has come that erases the events of those who vanish: it reads all partitions of events block by block, up to events_end, then those of current_versions, up to versions_end.';
+COMMENT ON TABLE cn_relay.erase_pass IS
+  'How far the pass has come that erases the events of those who vanish, and of what the operator has blocked and wants erased: it reads all partitions of events block by block, up to events_end, then those of current_versions, up to versions_end.';
+COMMENT ON COLUMN cn_relay.erase_pass.rest_until IS
+  'Requests to vanish begin no pass before: anybody can send them, and each pass reads every event.';
 
 CREATE TABLE cn_relay.current_versions (
   class "char" NOT NULL,
@@ -346,6 +377,8 @@ CREATE TABLE cn_relay.current_versions (
 ) PARTITION BY LIST (class);
 CREATE TABLE cn_relay.replaceable_current PARTITION OF cn_relay.current_versions FOR VALUES IN ('r');
 CREATE TABLE cn_relay.addressable_current PARTITION OF cn_relay.current_versions FOR VALUES IN ('a');
+  began_at timestamptz,
+  rest_until timestamptz NOT NULL DEFAULT '-infinity',
 COMMENT ON TABLE cn_relay.current_versions IS
   'The winning version of every key. It stays as a mark (gone_at) after that version was deleted or has expired: no older one comes back.';
 
@@ -456,6 +489,24 @@ END $$;
 
 -- When the week of a time begins: Monday, UTC.
 CREATE FUNCTION cn_relay.week_of(at timestamptz) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION cn_relay.notify_blocks() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_notify(cn_names.channel_blocks(), '');
+  RETURN NULL;
+END $$;
+
+-- Writes a change of the blocks to the audit. SECURITY DEFINER: the role that a node runs as can't write there itself.
+CREATE FUNCTION cn_relay.note_block_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+  before jsonb := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) - 'pass' - 'moved' END;
+  after jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) - 'pass' - 'moved' END;
+BEGIN
+  INSERT INTO cn_admin.audit (actor, action, subject, before, after)
+  VALUES (cn_admin.actor(), format('block %s', CASE TG_OP WHEN 'INSERT' THEN 'add' WHEN 'UPDATE' THEN 'change' ELSE 'remove' END),
+    format('%s %s', coalesce(after, before) ->> 'kind', coalesce(after, before) ->> 'value'), before, after);
+  RETURN NULL;
+END $$;
+
 RETURN date_trunc('week', at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC';
 
 -- The name of the partition of `parent` for the week that begins then, such as events_2026_11_16.
@@ -738,6 +789,23 @@ RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   e record;
 BEGIN
+-- Which block keeps an event out, as a verdict of store_events: 5 its author, 6 itself, 7 one of its topics; NULL: none.
+CREATE FUNCTION cn_relay.block_verdict(event_id text, pubkey text, topics text[]) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  at constant timestamptz := now();
+BEGIN
+  IF EXISTS (SELECT FROM cn_relay.blocks b WHERE b.kind = 'pubkey' AND b.value = pubkey AND coalesce(b.until, 'infinity') > at) THEN
+    RETURN 5;
+  ELSIF EXISTS (SELECT FROM cn_relay.blocks b WHERE b.kind = 'event' AND b.value = event_id AND coalesce(b.until, 'infinity') > at) THEN
+    RETURN 6;
+  ELSIF EXISTS (SELECT FROM unnest(topics) AS t (id) CROSS JOIN LATERAL (
+                  SELECT FROM cn_relay.blocks b
+                  WHERE b.kind = 'topic' AND b.value = t.id AND coalesce(b.until, 'infinity') > at LIMIT 1) x) THEN
+    RETURN 7;
+  END IF;
+  RETURN NULL;
+END $$;
+
   UPDATE cn_relay.events
     SET deleted_at = CASE WHEN state = 'deleted' THEN now() ELSE deleted_at END,
         superseded_at = CASE WHEN state = 'superseded' THEN now() ELSE superseded_at END,
@@ -749,9 +817,13 @@ BEGIN
   END IF;
   PERFORM cn_relay.unlink(the_id, the_ingested_at, the_lifetime, e.created_at, e.tags, e.topics, e.raw);
   -- The row may stand in another place now, where the pass that looks for it has been.
-  UPDATE cn_relay.vanish_requests q SET moved = true
-    WHERE q.pass IS NOT NULL AND q.until >= e.created_at AND q.pubkey = ANY (
-      CASE WHEN e.kind = 1059 THEN array_append(cn_relay.recipients_in(e.tags::text), e.pubkey) ELSE ARRAY[e.pubkey] END);
+  IF (SELECT p.under_way FROM cn_relay.erase_pass p) THEN
+    UPDATE cn_relay.vanish_requests q SET moved = true
+      WHERE q.pass IS NOT NULL AND q.until >= e.created_at AND q.pubkey = ANY (
+        CASE WHEN e.kind = 1059 THEN array_append(cn_relay.recipients_in(e.tags::text), e.pubkey) ELSE ARRAY[e.pubkey] END);
+    UPDATE cn_relay.blocks b SET moved = true
+      WHERE b.pass IS NOT NULL AND ((b.kind = 'pubkey' AND b.value = e.pubkey) OR (b.kind = 'topic' AND b.value = ANY (e.topics)));
+  END IF;
 END $$;
 
 -- Deletes one event with its links and tags, and takes it out of topic_usage. Under the log's lock.
@@ -877,7 +949,7 @@ BEGIN
   ), e AS (
     UPDATE cn_relay.events e SET lifetime = 'k' FROM k
     WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = 'r'
-    RETURNING e.event_id, e.ingested_at, e.created_at, e.topics, e.tags, e.raw,
+    RETURNING e.event_id, e.pubkey, e.ingested_at, e.created_at, e.topics, e.tags, e.raw,
       cn_relay.event_bytes(e.content, e.tags::text, e.raw) AS bytes,
       CASE WHEN e.kind = 1059 THEN array_append(cn_relay.recipients_in(e.tags::text), e.pubkey) ELSE ARRAY[e.pubkey] END AS parties
   ), noted AS (
@@ -930,6 +1002,10 @@ BEGIN
   IF NOT pg_try_advisory_xact_lock(cn_names.lock_relay_partitions()) THEN
     RAISE EXCEPTION 'somebody makes partitions' USING ERRCODE = 'lock_not_available';
   END IF;
+  ), noted_blocks AS (
+    UPDATE cn_relay.blocks b SET moved = true
+    WHERE b.pass IS NOT NULL AND ((b.kind = 'pubkey' AND b.value IN (SELECT e.pubkey FROM e))
+      OR (b.kind = 'topic' AND b.value IN (SELECT t.topic_id FROM e CROSS JOIN LATERAL unnest(e.topics) AS t (topic_id))))
   LOCK TABLE ONLY cn_relay.events_regular, ONLY cn_relay.event_topics_regular, ONLY cn_relay.event_tags_regular
     IN ACCESS EXCLUSIVE MODE;
   FOREACH parent IN ARRAY ARRAY['events', 'event_topics', 'event_tags'] LOOP
@@ -1160,7 +1236,7 @@ CREATE TRIGGER replays AFTER UPDATE OF last_seq ON cn_relay.consumer_offsets FOR
 
 INSERT INTO cn_relay.node_subscriptions (topic_id, enabled, pinned) VALUES ('kukuri:global', true, true);
 INSERT INTO cn_relay.log_floor DEFAULT VALUES;
-INSERT INTO cn_relay.vanish_pass DEFAULT VALUES;
+INSERT INTO cn_relay.erase_pass DEFAULT VALUES;
 SELECT cn_relay.ensure_partitions(now() + interval '3 days');
 
 -- ---------------------------------------------------------------------------------------------- grants
@@ -1184,5 +1260,12 @@ REVOKE EXECUTE ON FUNCTION cn_relay.add_partition(text, text, text, text, text),
   cn_relay.log_place(), cn_relay.note_log_place(bigint), cn_relay.move_log(bigint), cn_relay.check_log(bigint, boolean),
   cn_relay.lock_log(bigint), cn_relay.lock_log_trigger(), cn_relay.retire(text, timestamptz, "char", text),
   cn_relay.unlink(text, timestamptz, "char", bigint, json, text[], bytea), cn_relay.erase(text, timestamptz, "char"),
-  cn_relay.backlogs(), cn_relay.offset_moved(), cn_relay.offset_passes(), cn_relay.offset_held(),
+  cn_relay.block_verdict(text, text, text[]), cn_relay.note_block_change(), cn_relay.backlogs(), cn_relay.offset_moved(), cn_relay.offset_passes(), cn_relay.offset_held(),
   cn_relay.put_consumer_role(text, text), cn_relay.drop_consumer_role(text, boolean) FROM PUBLIC;
+CREATE TRIGGER notifies AFTER INSERT OR DELETE OR UPDATE OF kind, value, until ON cn_relay.blocks
+  FOR EACH STATEMENT EXECUTE FUNCTION cn_relay.notify_blocks();
+CREATE TRIGGER audited AFTER INSERT OR DELETE OR UPDATE OF kind, value, reason, until, erase_at ON cn_relay.blocks
+  FOR EACH ROW EXECUTE FUNCTION cn_relay.note_block_change();
+CREATE TRIGGER keep_history BEFORE TRUNCATE ON cn_relay.blocks
+  FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
+

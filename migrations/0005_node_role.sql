@@ -7,7 +7,7 @@ CREATE FUNCTION cn_admin.grant_node(node_role name) RETURNS void LANGUAGE plpgsq
 DECLARE
   append_only constant regclass[] := ARRAY['orders.audit', 'orders.sends']::regclass[];
   audit_columns constant text := 'actor, action, key_hash, outbox_id, before, after, reason';
-  read_only constant regclass[] := ARRAY['cn_admin.service_config_history', 'todoke.schema_migrations']::regclass[];
+  read_only constant regclass[] := ARRAY['cn_admin.audit', 'cn_admin.service_config_history', 'todoke.schema_migrations']::regclass[];
   schema text;
   relation regclass;
 BEGIN

@@ -70,6 +70,15 @@ class ImportTally {
       case relay::Outcome::storage_full:
       case relay::Outcome::failed:
         ++failed_;
+      case relay::Outcome::author_blocked:
+        refuse(line, nostr::text_of(nostr::Reason::author_blocked));
+        return;
+      case relay::Outcome::event_blocked:
+        refuse(line, nostr::text_of(nostr::Reason::event_blocked));
+        return;
+      case relay::Outcome::topic_blocked:
+        refuse(line, nostr::text_of(nostr::Reason::topic_blocked));
+        return;
         first_failed_ = std::min(first_failed_, line);
         refuse(line, "error: not stored, the database did not take it");
         return;

@@ -12,6 +12,7 @@
 namespace todoke::app {
 
 Command audit_command();
+Command block_command();
 Command config_command();
 Command consumers_command();
 Command doctor_command();

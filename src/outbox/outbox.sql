@@ -85,9 +85,15 @@ WITH grown AS (
 INSERT INTO cn_relay.consumer_ranges (consumer, from_seq, to_seq, row_count, row_hash)
 SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT FROM grown);
 
+-- Holds up whoever erases the event until this letter can be seen, so that it goes with the event. Of an event that was
+-- accepted and is no longer there nothing is said: its row would be passed over. (The row of its end is kept: it names the id.)
 -- name: bury
+WITH event AS MATERIALIZED (
+  SELECT e.event_id FROM cn_relay.events e WHERE e.event_id = $4 AND e.ingested_at = $8 FOR KEY SHARE)
 INSERT INTO cn_relay.consumer_dead_letters (consumer, seq, op, event_id, topic_id, error, tries)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+SELECT $1, $2, $3, $4, $5, $6, $7
+WHERE EXISTS (SELECT FROM event) OR $3 = 'delete'
+  OR NOT EXISTS (SELECT FROM cn_relay.event_dedupe d WHERE d.event_id = $4)
 ON CONFLICT (consumer, seq) DO UPDATE SET error = excluded.error, tries = consumer_dead_letters.tries + excluded.tries,
   failed_at = now();
 

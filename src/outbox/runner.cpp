@@ -380,12 +380,12 @@ Task<void> Runner::bury(Held& held, const LogRow& row, std::string error) {
   const std::span<const LogRow> one(&row, 1);
   co_await advance(*lease, held, one, 0, deadline);
   pg::Params params(consumer_->name(), row.seq.value, to_string(row.op), row.event_id, row.topic_id, error,
-                    static_cast<std::int32_t>(options_.tries_max));
-  co_await lease->query(sql::kBury, std::move(params), deadline);
+                    static_cast<std::int32_t>(options_.tries_max), row.ingested_at);
+  const auto buried = co_await lease->query(sql::kBury, std::move(params), deadline);
   co_await transaction.commit(deadline);
   held.last = row.seq;
   rows_.add();
-  dead_letters_.add();
+  if (buried.affected() > 0) dead_letters_.add();
 }
 
 Task<void> Runner::retry_letter(const Held& held, const pg::Result& letter) {

@@ -13,11 +13,12 @@ inline constexpr std::string_view kTopics = "cn_relay_topics";
 inline constexpr std::string_view kPurged = "cn_relay_purged";
 inline constexpr std::string_view kEphemeral = "cn_relay_ephemeral";
 inline constexpr std::string_view kGossip = "cn_relay_gossip";
+inline constexpr std::string_view kBlocks = "cn_relay_blocks";
 inline constexpr std::string_view kOrdersPending = "orders_pending";
 inline constexpr std::string_view kOrdersSettled = "orders_settled";
 inline constexpr std::string_view kOrdersHalts = "orders_halts";
 
-inline constexpr std::array kAll{kConfig, kLog,           kTopics,        kPurged,     kEphemeral,
-                                 kGossip, kOrdersPending, kOrdersSettled, kOrdersHalts};
+inline constexpr std::array kAll{kConfig, kLog,    kTopics,        kPurged,        kEphemeral,
+                                 kGossip, kBlocks, kOrdersPending, kOrdersSettled, kOrdersHalts};
 
 }  // namespace todoke::pg::channels

@@ -24,10 +24,11 @@ using nostr::KindClass;
 using nostr::Reason;
 
 tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr::Sender& sender,
-                                     const nostr::RuleSettings& rules, const TopicSet& topics,
-                                     const KnownIds& known, std::chrono::sys_seconds now,
-                                     Signatures signatures) {
+                                     const nostr::RuleSettings& rules, const BlockSet& blocks,
+                                     const TopicSet& topics, const KnownIds& known,
+                                     std::chrono::sys_seconds now, Signatures signatures) {
   if (const auto broken = nostr::broken_rule(*event, rules, sender, now)) return tl::unexpected(*broken);
+  if (const auto blocked = blocks.refusal_of(*event, now)) return tl::unexpected(*blocked);
   Admitted admitted;
   auto& incoming = admitted.incoming;
   // For those of its topics that take it.

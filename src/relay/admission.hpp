@@ -9,6 +9,7 @@
 
 #include "nostr/rules.hpp"
 #include "outbox/pressure.hpp"
+#include "relay/block_set.hpp"
 #include "relay/incoming.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/topic_book.hpp"
@@ -25,8 +26,9 @@ enum class Signatures : std::uint8_t { checked, trusted };
 
 // `known` answers duplicates before their signature is checked: they are refused with already_stored.
 tl::expected<Admitted, nostr::Reason> admit(EventPtr event, Source source, const nostr::Sender& sender,
-                                            const nostr::RuleSettings& rules, const TopicSet& topics,
-                                            const KnownIds& known, std::chrono::sys_seconds now,
+                                            const nostr::RuleSettings& rules, const BlockSet& blocks,
+                                            const TopicSet& topics, const KnownIds& known,
+                                            std::chrono::sys_seconds now,
                                             Signatures signatures = Signatures::checked);
 
 // Why an event that was admitted is not taken now: what the node does under pressure.

@@ -6,10 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
-#include "nostr/event_parse.hpp"
-#include "nostr/tag_keys.hpp"
 #include "relay/eraser_sql.hpp"
-#include "relay/event_rows.hpp"
 #include "relay/store_sql.hpp"
 
 namespace todoke::relay {
@@ -23,8 +20,11 @@ constexpr std::chrono::milliseconds kStepMax = 30s;
 constexpr std::int64_t kBlocks = 64;
 // Bounds how long a commit holds the log's lock.
 constexpr std::size_t kErasedMax = 100;
-// Requests of a pass; the others wait for the next one.
+// Requests of a pass, and blocks; the others wait for the next one.
 constexpr std::int64_t kRequestsMax = 10'000;
+// The rest after a pass: that of a small node, and of one whose pass took so long that most of it was standstill.
+constexpr double kRestMinSeconds = 5;
+constexpr double kRestMaxSeconds = 3'600;
 
 pg::ConnectOptions eraser_options(pg::ConnectOptions options) {
   options = writer_options(std::move(options));
@@ -50,12 +50,18 @@ Eraser::Eraser(const Executor& executor, pg::Pool& pool, pg::ConnectOptions conn
       metrics_(metrics) {}
 
 Task<Eraser::Pass> Eraser::look(pg::Connection& connection) {
-  const auto rows = co_await connection.query(sql::kVanishPass, {}, Deadline::after(kStepMax));
+  const auto rows = co_await connection.query(sql::kErasePass, {}, Deadline::after(kStepMax));
   const auto row = rows.one();
-  Pass pass{row.get<std::int64_t>("number"),       row.get<bool>("under_way"),
-            row.get<std::int64_t>("next_block"),   row.get<std::int64_t>("events_end"),
-            row.get<std::int64_t>("versions_end"), row.get<std::int64_t>("waiting")};
-  metrics_.vanish_waiting.set(static_cast<double>(pass.waiting));
+  const auto requests = row.get<std::int64_t>("requests");
+  metrics_.vanish_waiting.set(static_cast<double>(requests));
+  const bool is_due = row.get<bool>("blocks_wait") || (requests > 0 && row.get<bool>("is_rested"));
+  Pass pass{row.get<std::int64_t>("number"),
+            row.get<bool>("under_way"),
+            row.get<std::int64_t>("next_block"),
+            row.get<std::int64_t>("events_end"),
+            row.get<std::int64_t>("versions_end"),
+            is_due,
+            row.get<bool>("has_blocks")};
   co_return pass;
 }
 
@@ -65,11 +71,16 @@ Task<void> Eraser::round(RoundCause /*cause*/) {
     const auto lease = co_await pool_.acquire(Deadline::after(kStepMax));
     pass = co_await look(*lease);
   }
-  if (!pass.under_way && pass.waiting == 0) co_return;
+  if (!pass.under_way && !pass.is_due) co_return;
   connection_ = co_await pg::Connection::connect(connect_, Deadline::after(kStepMax));
   if (!pass.under_way) co_await begin();
   co_await run_pass();
   connection_.reset();
+}
+
+Task<void> Eraser::run_locked(pg::Batch work) {
+  const auto results = co_await connection_->run(std::move(work), Deadline::after(kStepMax));
+  listener_.locked(read_lock(results.front()));
 }
 
 Task<void> Eraser::begin() {
@@ -79,8 +90,9 @@ Task<void> Eraser::begin() {
   work.add(sql::kLockLog, {listener_.head().value});
   work.add(sql::kHoldPass);
   work.add(sql::kClaimRequests, {kRequestsMax});
+  work.add(sql::kClaimBlocks, {kRequestsMax});
   work.add(sql::kBeginPass);
-  co_await connection_->run(std::move(work), Deadline::after(kStepMax));
+  co_await run_locked(std::move(work));
 }
 
 Task<void> Eraser::run_pass() {
@@ -106,33 +118,31 @@ Task<void> Eraser::run_pass() {
 
 Task<std::int64_t> Eraser::erase_blocks(const Pass& pass) {
   const auto next = std::min(pass.next_block + kBlocks, pass.events_end);
-  const auto found = co_await connection_->query(sql::kFindVanished,
-                                                 {pass.number, place_of(pass.next_block), place_of(next)},
-                                                 Deadline::after(kStepMax));
-  if (!found.empty()) co_await erase(found);
+  pg::Params params(pass.number, place_of(pass.next_block), place_of(next), pass.has_blocks);
+  const auto found =
+      co_await connection_->query(sql::kFindDoomed, std::move(params), Deadline::after(kStepMax));
+  co_await erase(found, "dsar", metrics_.vanish_erased);
+  co_await erase(found, "operator", metrics_.blocks_erased);
   co_return next;
 }
 
-Task<void> Eraser::erase(const pg::Result& found) {
-  for (std::size_t first = 0; first < found.size(); first += kErasedMax) {
+Task<void> Eraser::erase(const pg::Result& found, std::string reason, metrics::Counter& counter) {
+  std::size_t i = 0;
+  while (i < found.size()) {
     EraseKeys keys;
-    const auto last = std::min(first + kErasedMax, found.size());
-    for (auto i = first; i < last; ++i) {
+    for (; i < found.size() && keys.ids.size() < kErasedMax; ++i) {
       const auto row = found[i];
+      if (row.get<std::string_view>("reason") != reason) continue;
       keys.ids.push_back(row.get<std::string>("event_id"));
-      keys.created.push_back(row.get<std::int64_t>("created_at"));
       keys.times.push_back(row.get<SystemTime>("ingested_at"));
       keys.lifetimes.push_back(row.get<std::string>("lifetime"));
-      auto& tags = keys.tags.emplace_back();
-      if (const auto raw = row.get<std::optional<pg::ByteView>>("raw")) {
-        const std::string_view json(reinterpret_cast<const char*>(raw->data()), raw->size());
-        if (const auto event = nostr::parse_event(json, no_limits())) tags = nostr::tag_keys_of(*event);
-      }
     }
-    co_await connection_->query(sql::kForgetDeadLetters, {keys.ids}, Deadline::after(kStepMax));
-    const auto log = co_await erase_events(*connection_, keys, listener_.head(), Deadline::after(kStepMax));
+    if (keys.ids.empty()) co_return;
+    const auto log =
+        co_await erase_events(*connection_, keys, reason, listener_.head(), Deadline::after(kStepMax));
+    listener_.locked(log);
     erased_ += log.gone.size();
-    metrics_.vanish_erased.add(log.gone.size());
+    counter.add(log.gone.size());
     listener_.lost_effect(log.gone);
     listener_.appended(log, {});
   }
@@ -144,7 +154,7 @@ Task<std::int64_t> Eraser::forget_blocks(const Pass& pass) {
   pg::Batch work;
   work.add(sql::kLockLog, {listener_.head().value});
   work.add(sql::kForgetVersions, {pass.number, place_of(from), place_of(to)});
-  co_await connection_->run(std::move(work), Deadline::after(kStepMax));
+  co_await run_locked(std::move(work));
   co_return pass.events_end + to;
 }
 
@@ -153,9 +163,11 @@ Task<void> Eraser::end(std::int64_t number) {
   work.add(sql::kLockLog, {listener_.head().value});
   work.add(sql::kHoldPass);
   work.add(sql::kSettleRequests, {number});
-  work.add(sql::kEndPass, {number});
-  co_await connection_->run(std::move(work), Deadline::after(kStepMax));
-  log::info("eraser", "those who asked to vanish are forgotten", {{"events", erased_}});
+  work.add(sql::kSettleBlocks, {number});
+  work.add(sql::kEndPass, {number, kRestMinSeconds, kRestMaxSeconds});
+  co_await run_locked(std::move(work));
+  log::info("eraser", "those who asked to vanish, and what was to be erased, are forgotten",
+            {{"events", erased_}});
 }
 
 }  // namespace todoke::relay

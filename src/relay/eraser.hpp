@@ -1,20 +1,23 @@
 // Erases the events of those who have asked to vanish (NIP-62), after the writer has taken the request: everything of
-// the author up to the request, in effect or not, but requests to vanish; and gift wraps for them.
+// the author up to the request, in effect or not, but requests to vanish; and gift wraps for them. And what is stored
+// of authors and topics that the operator has blocked, where the operator wants that (blocks.hpp).
 //
-//    a request waits ──▶ begin a pass for all that wait ──▶ blocks of events ──▶ blocks of versions ──▶ settle
-//                                                     └─ erase what was found, some events at a time ─┘
+//    somebody waits ──▶ begin a pass for all that wait ──▶ blocks of events ──▶ blocks of versions ──▶ settle ──▶ rest
+//                                                    └─ erase what was found, some events at a time ─┘
 //
 // A pass reads the tables once, whatever the number of requests, and notes how far it has come: killed at any moment
 // it goes on there. Several relays of one database may be at it at the same time; what one has erased the other
 // does not find. It gives way: between two steps it rests as long as the step took, and the log's lock is held for
-// `kEventsMax` events at a time.
+// `kErasedMax` events at a time. After a pass requests to vanish, which anybody can send, wait for several times as long
+// as it took; what the operator asks for does not.
 //
-// Bounded: blocks of a step, events of a transaction, requests of a pass.
+// Bounded: blocks of a step, events of a transaction, requests of a pass, the share of time that passes take.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/periodic.hpp"
 #include "pg/connection.hpp"
@@ -39,7 +42,8 @@ class Eraser final : public PeriodicService {
     std::int64_t next_block;
     std::int64_t events_end;
     std::int64_t versions_end;
-    std::int64_t waiting;  // requests
+    bool is_due;      // another one may begin, and somebody waits for it
+    bool has_blocks;  // it looks for what the operator has blocked, too
   };
 
   Task<void> round(RoundCause cause) override;
@@ -49,8 +53,11 @@ class Eraser final : public PeriodicService {
   // Some blocks; gives the one to go on with.
   Task<std::int64_t> erase_blocks(const Pass& pass);
   Task<std::int64_t> forget_blocks(const Pass& pass);
-  Task<void> erase(const pg::Result& found);
+  // Those of the rows that have this reason.
+  Task<void> erase(const pg::Result& found, std::string reason, metrics::Counter& counter);
   Task<void> end(std::int64_t number);
+  // `work` begins with the log's lock.
+  Task<void> run_locked(pg::Batch work);
 
   pg::Pool& pool_;
   const pg::ConnectOptions connect_;

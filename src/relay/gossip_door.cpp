@@ -25,6 +25,9 @@ bool is_of_this_node(Reason reason) {
     case Reason::storage_full:
     case Reason::too_old_for_topic:
     case Reason::vanished:
+    case Reason::author_blocked:
+    case Reason::event_blocked:
+    case Reason::topic_blocked:
     case Reason::vanish_elsewhere:
     case Reason::expired:
     case Reason::p2p_only:
@@ -72,9 +75,10 @@ GossipVerdict GossipDoor::take(std::string_view json, const std::string& topic,
   const auto id = event->id();
   if (!names(*event, topic)) return {GossipVerdict::Kind::refused, kOtherTopic, id};
   const auto topics = services_.topics.topics();
+  const auto blocks = services_.blocks.blocks();
   const auto now = services_.clock.now();
-  auto admitted =
-      admit(std::move(event), Source::gossip, {}, settings->rules, *topics, services_.known, seconds_of(now));
+  auto admitted = admit(std::move(event), Source::gossip, {}, settings->rules, *blocks, *topics,
+                        services_.known, seconds_of(now));
   if (!admitted) {
     if (admitted.error() != Reason::already_stored) return refuse(admitted.error(), id);
     services_.metrics.dedupe_hits.add();

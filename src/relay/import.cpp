@@ -37,18 +37,22 @@ Import::Import(const ImportParts& parts)
       duplicates_(parts.metrics),
       topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
       writer_(parts.executor, import_writer(parts.database), parts.clock, metrics_, duplicates_, topics_,
+      blocks_(parts.executor, parts.pool, parts.listener, parts.metrics),
               *this, log_, storage_),
       room_(parts.executor),
       topics_over_(parts.executor),
       writer_over_(parts.executor) {}
+      blocks_over_(parts.executor),
 
 Import::~Import() = default;
 
 Task<void> Import::start() {
   co_await topics_.start();
   co_await writer_.start();
+  co_await blocks_.start();
   spawn(room_.executor(), topics_.run(), [this](const std::exception_ptr&) { topics_over_.set(); });
   spawn(room_.executor(), writer_.run(), [this](const std::exception_ptr& failure) {
+  spawn(room_.executor(), blocks_.run(), [this](const std::exception_ptr&) { blocks_over_.set(); });
     writer_failure_ = failure;
     writer_over_.set();
     room_.set();
@@ -60,8 +64,9 @@ tl::expected<Incoming, std::string_view> Import::check(std::string_view text) co
   if (!event) return tl::unexpected(text_of(event.error().reason));
   const nostr::Sender operator_of_node{{}, true};
   const auto topics = topics_.topics();
-  auto admitted = admit(std::make_shared<const nostr::Event>(std::move(*event)), Source::import,
-                        operator_of_node, rules_, *topics, none_, seconds_of(clock_.now()),
+  const auto blocks = blocks_.blocks();
+  auto admitted = admit(std::make_shared<const nostr::Event>(std::move(*event)), source_,
+                        operator_of_node, rules_, *blocks, *topics, none_, seconds_of(clock_.now()),
                         checks_signatures_ ? Signatures::checked : Signatures::trusted);
   if (!admitted) return tl::unexpected(text_of(admitted.error()));
   if (admitted->ephemeral) return tl::unexpected(kEphemeralText);
@@ -79,8 +84,10 @@ Task<void> Import::finish() {
   writer_.stop();
   topics_.stop();
   co_await writer_over_.wait();
+  blocks_.stop();
   co_await topics_over_.wait();
   if (writer_failure_) std::rethrow_exception(writer_failure_);
+  co_await blocks_over_.wait();
 }
 
 }  // namespace todoke::relay

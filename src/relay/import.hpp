@@ -27,6 +27,7 @@
 #include "pg/storage.hpp"
 #include "relay/admission.hpp"
 #include "relay/topic_book.hpp"
+#include "relay/block_book.hpp"
 #include "relay/writer.hpp"
 
 namespace todoke::relay {
@@ -35,8 +36,8 @@ struct ImportParts {
   const Config& config;
   const Clock& clock;
   Executor executor;
-  pg::Pool& pool;          // for the set of topics
-  pg::Listener& listener;  // need not run: the set of topics is also looked at every few seconds
+  pg::Pool& pool;          // for the set of topics and the blocks
+  pg::Listener& listener;  // need not run: topics and blocks are also looked at every few seconds
   pg::ConnectOptions database;
   metrics::Registry& metrics;
   bool checks_signatures = true;
@@ -76,9 +77,11 @@ class Import final : private CommitListener {
   KnownIds none_;  // nothing is remembered: the store says what is there
   nostr::Seq head_;
   Signal room_;
+  BlockBook blocks_;
   Signal topics_over_;
   Signal writer_over_;
   std::exception_ptr writer_failure_;
 };
 
+  Signal blocks_over_;
 }  // namespace todoke::relay

@@ -30,6 +30,9 @@ enum class Outcome : std::uint8_t {
   deleted,        // its author has deleted it; a gift wrap: a recipient
   vanished,       // its author has asked to be forgotten; a gift wrap: a recipient
   failed,         // the database did not take it
+  author_blocked,  // by the operator
+  event_blocked,
+  topic_blocked,
   storage_full,   // the database has no room
   full,           // all its topics are full
 };

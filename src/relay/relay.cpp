@@ -33,6 +33,8 @@ using namespace std::chrono_literals;
 
 constexpr int kOk = 200;
 constexpr double kSecondsPerMinute = 60;
+constexpr std::uint16_t kRefusedByPolicy = 1008;
+constexpr std::uint16_t kTryAgainLater = 1013;
 constexpr std::chrono::milliseconds kOpenIndexesMax = 30min;
 constexpr std::chrono::milliseconds kAuthCheckEvery = 1s;
 // The protocol's answer to a message that is too long is a NOTICE; only far beyond is the connection cut.
@@ -157,13 +159,15 @@ SessionSettings session_settings_from(const Config& config) {
 class TurnedAway final : public net::WsHandler {
  public:
   void on_open(const std::shared_ptr<net::WsConnection>& connection) override {
-    const auto why = text_of(nostr::Reason::rate_limited);
+    const auto why = text_of(reason_);
     connection->send_text(nostr::notice_message(why));
-    connection->close(1013, why);
+    connection->close(code_, why);
   }
   void on_message(net::WsOpcode, std::string_view) override {}
   void on_close(std::uint16_t, std::string_view) override {}
 };
+
+  TurnedAway(std::uint16_t code, nostr::Reason reason) : code_(code), reason_(reason) {}
 
 void allow_everybody(net::Response& response) {
   response.headers.set("Access-Control-Allow-Origin", "*");
@@ -172,6 +176,10 @@ void allow_everybody(net::Response& response) {
 }
 
 bool asks_for_information(const net::Request& request) {
+
+ private:
+  const std::uint16_t code_;
+  const nostr::Reason reason_;
   return request.headers.joined("Accept").find("application/nostr+json") != std::string::npos;
 }
 
@@ -200,6 +208,7 @@ class Relay {
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
         eraser_(parts.executor, parts.pool, parts.database, hub_, parts.clock, metrics_),
         retention_(
+        blocks_(parts.executor, parts.pool, parts.listener, parts.metrics),
             parts.executor,
             RetentionOptions{.connect = parts.database, .periods = retention_periods_from(parts.config)},
             parts.clock, parts.health, parts.metrics),
@@ -230,6 +239,7 @@ class Relay {
                   event_rate_,
                   req_rate_,
                   close_rate_,
+                  blocks_,
                   refusals_,
                   parts.gossip.get(),
                   [this](const std::shared_ptr<Session>& session) { remember(session); }} {
@@ -248,6 +258,7 @@ class Relay {
     reader_.set_limits(read_limits_from(config));
     topics_.set_periods(retention_periods_from(config));
     retention_.set_periods(retention_periods_from(config));
+    blocks_.on_addresses([this] { check_addresses(); });
     hub_.set_limits(size_of(config.get(keys::kSubscriptionsMax)), config.get(keys::kQueryTimeout));
     event_rate_.set(per_minute(config.get(keys::kEventsPerMinute)), rates_on(config));
     req_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));
@@ -259,7 +270,12 @@ class Relay {
   std::shared_ptr<net::WsHandler> accept(const net::Request& request) {
     if (net::is_forwarded(request.headers) && request.client_ip == request.peer_ip)
       refusals_.forwarded(request.peer_ip);
-    if (!pays_for_connection(request.client_ip)) return std::make_shared<TurnedAway>();
+    if (blocks_.blocks()->has_address(request.client_ip, seconds_of(clock_.now()))) {
+      metrics_.addresses_blocked.add();
+      return std::make_shared<TurnedAway>(kRefusedByPolicy, nostr::Reason::address_blocked);
+    }
+    if (!pays_for_connection(request.client_ip))
+      return std::make_shared<TurnedAway>(kTryAgainLater, nostr::Reason::rate_limited);
     // Nothing could be stored yet.
     if (!writer_.has_started()) return nullptr;
     return std::make_shared<Session>(services_, request.client_ip, request.headers.get("Host"));
@@ -311,6 +327,7 @@ class Relay {
 
   static bool rates_on(const Config& config) { return config.get(net::keys::kRates) == "on"; }
 
+  BlockBook& blocks() { return blocks_; }
   const Clock& clock_;
   const std::string_view version_;
   const nostr::TopicPolicy policy_;
@@ -335,6 +352,13 @@ class Relay {
   net::RateLimiter connection_rate_;
   net::RefusalLog refusals_;
   SessionServices services_;
+  void check_addresses() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& weak : sessions_) {
+      if (const auto session = weak.lock()) session->check_address();
+    }
+  }
+
   GossipDoor gossip_{services_};
   std::mutex mutex_;
   std::vector<std::weak_ptr<Session>> sessions_;
@@ -357,6 +381,7 @@ class RelayService final : public PeriodicService {
     if (relay_->policy() == nostr::TopicPolicy::open) {
       co_await ensure_open_indexes(pool_, Deadline::after(kOpenIndexesMax));
     }
+  BlockBook blocks_;
   }
 
  private:
@@ -431,3 +456,4 @@ BuiltRelay build_relay(RelayParts parts) {
 }
 
 }  // namespace todoke::relay
+      part_of(relay, relay->blocks()),

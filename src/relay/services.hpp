@@ -17,6 +17,7 @@
 #include "outbox/gossip_port.hpp"
 #include "outbox/pressure.hpp"
 #include "pg/storage.hpp"
+#include "relay/block_book.hpp"
 #include "relay/dedupe_counts.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/metrics.hpp"
@@ -57,6 +58,7 @@ struct SessionServices {
   const outbox::Pressure& pressure;
   const pg::Storage& storage;
   TopicBook& topics;
+  const BlockBook& blocks;
   const KnownIds& known;
   DedupeCounts& duplicates;
   RelayMetrics& metrics;

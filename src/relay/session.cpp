@@ -61,6 +61,12 @@ Reason reason_of(Outcome outcome) {
       return Reason::deleted_by_author;
     case Outcome::vanished:
       return Reason::vanished;
+    case Outcome::author_blocked:
+      return Reason::author_blocked;
+    case Outcome::event_blocked:
+      return Reason::event_blocked;
+    case Outcome::topic_blocked:
+      return Reason::topic_blocked;
     case Outcome::stored:
     case Outcome::duplicate:
       return Reason::already_stored;
@@ -75,6 +81,8 @@ Reason reason_of(Outcome outcome) {
 }
 
 }  // namespace
+  // The address may have been blocked between the accept and this.
+  check_address();
 
 Session::Session(SessionServices& services, std::string address, std::string_view host)
     : services_(services),
@@ -248,8 +256,18 @@ void Session::handle(nostr::EventMessage message, std::size_t bytes) {
   auto event = std::make_shared<const nostr::Event>(std::move(message.event));
   const nostr::Sender sender{authenticated_, false};
   const auto topics = services_.topics.topics();
-  auto admitted = admit(std::move(event), Source::ws, sender, services_.settings.load()->rules, *topics,
-                        services_.known, seconds_of(services_.clock.now()));
+void Session::check_address() {
+  asio::post(executor_, [session = shared_from_this()] {
+    const auto now = seconds_of(session->services_.clock.now());
+    if (!session->connection_ || !session->services_.blocks.blocks()->has_address(session->address_, now)) return;
+    session->services_.metrics.addresses_blocked.add();
+    session->end(text_of(Reason::address_blocked));
+  });
+}
+
+  const auto blocks = services_.blocks.blocks();
+  auto admitted = admit(std::move(event), Source::ws, sender, services_.settings.load()->rules, *blocks,
+                        *topics, services_.known, seconds_of(services_.clock.now()));
   if (!admitted) {
     if (admitted.error() == Reason::already_stored) return settle(id, Outcome::duplicate);
     return refuse(id, admitted.error());
@@ -320,6 +338,9 @@ std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filt
     if (!services_.search) return Reason::search_unsupported;
     // The order of the log and the order of rank exclude each other.
     if (filters.front().seq_after) return Reason::search_not_here;
+    case Outcome::author_blocked:
+    case Outcome::event_blocked:
+    case Outcome::topic_blocked:
   }
   if (auto wrong = wrong_topics(filters)) return wrong;
   if (authenticated_.empty() && nostr::names_only_private_kinds(filters)) return Reason::auth_required;

@@ -43,6 +43,8 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   // `bytes` is the size of the message's text, for which its sender pays (cost.hpp).
   void handle(nostr::EventMessage message, std::size_t bytes);
   void handle(nostr::ReqMessage message, std::size_t bytes);
+  // Ends the connection if its address is blocked. From anywhere.
+  void check_address();
   void handle(nostr::CountMessage message, std::size_t bytes);
   void handle(const nostr::CloseMessage& message, std::size_t bytes);
   void handle(const nostr::AuthMessage& message, std::size_t bytes);

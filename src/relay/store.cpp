@@ -195,6 +195,12 @@ class VanishRequests {
   void add(const Incoming& incoming) {
     if (incoming.event->kind() != nostr::kVanish) return;
     ids_.push_back(incoming.event->id().hex());
+    case 5:
+      return Outcome::author_blocked;
+    case 6:
+      return Outcome::event_blocked;
+    case 7:
+      return Outcome::topic_blocked;
     pubkeys_.push_back(incoming.event->pubkey().hex());
     times_.push_back(incoming.event->created_at());
   }
@@ -228,6 +234,9 @@ Gone gone(std::string_view id, std::int64_t created_at) {
   return {nostr::EventId::from_hex(id).value(), created_at};
 }
 
+Appended read_appended(const pg::Result& locked, const pg::Result& head) {
+  auto log = read_lock(locked);
+  log.head = {head.one().get<std::int64_t>(0)};
 Appended read_lock(const pg::Result& locked) {
   const auto row = locked.one();
   Appended log;
@@ -240,9 +249,30 @@ Appended read_lock(const pg::Result& locked) {
   return log;
 }
 
-Appended read_lock(const pg::Result& locked, const pg::Result& head) {
-  auto log = read_lock(locked);
-  log.head = {head.one().get<std::int64_t>(0)};
+std::string without_nul(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\0') {
+      out += kReplacement;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+bool has_nul(const nostr::Event& event) {
+  constexpr auto kNone = std::string_view::npos;
+  if (event.content().find('\0') != kNone) return true;
+  if (event.tags_json().find("\\u0000") == kNone) return false;
+  for (const auto tag : event.tags()) {
+    for (std::size_t i = 0; i < tag.size(); ++i) {
+      if (tag[i].find('\0') != kNone) return true;
+    }
+  }
+  return false;
+}
+
   return log;
 }
 
@@ -300,7 +330,7 @@ Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> ba
   const auto results = co_await connection.run(std::move(work), deadline);
 
   StoredBatch stored;
-  stored.log = read_lock(results.front(), results.back());
+  stored.log = read_appended(results.front(), results.back());
   read_stored(results.at(1), stored);
   if (!targets.empty()) read_gone(results.at(2), stored.log);
   co_return stored;
@@ -313,34 +343,21 @@ Task<Appended> sweep_expired(pg::Connection& connection, std::int32_t events_max
   work.add(sql::kSweepExpired, {events_max});
   work.add(sql::kLogHead);
   const auto results = co_await connection.run(std::move(work), deadline);
-  auto log = read_lock(results.front(), results.back());
+  auto log = read_appended(results.front(), results.back());
   read_gone(results.at(1), log);
   co_return log;
 }
 
-Task<Appended> erase_events(pg::Connection& connection, const EraseKeys& keys, nostr::Seq seen,
-                            Deadline deadline) {
-  std::vector<std::int32_t> tag_events;
-  std::vector<std::string> names;
-  std::vector<std::string> values;
-  for (std::size_t i = 0; i < keys.ids.size(); ++i) {
-    for (const auto& tag : keys.tags[i]) {
-      tag_events.push_back(static_cast<std::int32_t>(i + 1));
-      names.emplace_back(1, tag.letter);
-      values.push_back(tag.value);
-    }
-  }
+Task<Appended> erase_events(pg::Connection& connection, const EraseKeys& keys, std::string reason,
+                            nostr::Seq seen, Deadline deadline) {
   pg::Batch work;
   work.add(sql::kLockLog, {seen.value});
-  if (!names.empty()) {
-    work.add(sql::kEraseTags,
-             {keys.ids, keys.times, keys.lifetimes, keys.created, tag_events, names, values});
-  }
-  work.add(sql::kEraseEvents, {keys.ids, keys.times, keys.lifetimes});
+  work.add(sql::kEraseEvents, {keys.ids, keys.times, keys.lifetimes, reason});
+  work.add(sql::kForgetDeadLetters, {keys.ids});
   work.add(sql::kLogHead);
   const auto results = co_await connection.run(std::move(work), deadline);
-  auto log = read_lock(results.front(), results.back());
-  read_gone(results.at(results.size() - 2), log);
+  auto log = read_appended(results.front(), results.back());
+  read_gone(results.at(1), log);
   co_return log;
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "nostr/ids.hpp"
-#include "nostr/tag_keys.hpp"
 #include "pg/connection.hpp"
 #include "relay/incoming.hpp"
 
@@ -51,23 +50,24 @@ Task<Appended> check_log(pg::Connection& connection, nostr::Seq seen, Deadline d
 
 // `batch` comes from take_batch. Throws what Connection::run throws; nothing was stored then, except that
 // after CommitOutcomeUnknown it may have been, and the same batch can be stored again: what is there counts
+// Of a transaction of one's own: what its statement lock_log said.
+Appended read_lock(const pg::Result& locked);
+
 // as a duplicate.
 Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> batch, nostr::Seq seen,
                         Deadline deadline);
 
-// Stored events: where their rows are, and of those whose tags SQL can't read (Postgres text can't hold U+0000) the
-// tags as they are indexed.
+// Stored events: where their rows are.
 struct EraseKeys {
   std::vector<std::string> ids;
   std::vector<SystemTime> times;  // ingested_at
-  std::vector<std::int64_t> created;
   std::vector<std::string> lifetimes;
-  std::vector<std::vector<nostr::TagKey>> tags;  // one list for each event, most of them empty
 };
 
-// Deletes them and all that hangs on them from the tables, with `delete` rows (reason dsar). Those that are gone already are passed over.
-Task<Appended> erase_events(pg::Connection& connection, const EraseKeys& keys, nostr::Seq seen,
-                            Deadline deadline);
+// Deletes them and all that hangs on them from the tables, with `delete` rows of that reason (dsar, operator). Those
+// that are gone already are passed over.
+Task<Appended> erase_events(pg::Connection& connection, const EraseKeys& keys, std::string reason,
+                            nostr::Seq seen, Deadline deadline);
 
 // At most `events_max` events whose time is over.
 Task<Appended> sweep_expired(pg::Connection& connection, std::int32_t events_max, nostr::Seq seen,

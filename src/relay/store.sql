@@ -5,7 +5,9 @@
 SELECT waited, head, since, moved FROM cn_relay.lock_log($1);
 
 -- A batch whose events can't affect each other. Tells what became of each (0 stored, 1 already there,
--- 2 a newer version is there, 3 deleted by its author or, a gift wrap, by a recipient, 4 these have vanished), the seqs of those stored, and the versions replaced.
+-- 2 a newer version is there, 3 deleted by its author or, a gift wrap, by a recipient, 4 these have vanished, 5 to 7 its author,
+-- itself or one of its topics is blocked), the seqs of those stored, and the versions replaced. Relays refuse what is blocked
+-- themselves; here it is what was on its way when the block was made.
 -- Scalar subqueries and LATERAL keep every lookup an index probe, whatever the planner believes of table sizes.
 -- name: store_events
 WITH i AS MATERIALIZED (
@@ -18,7 +20,8 @@ WITH i AS MATERIALIZED (
 ), v AS MATERIALIZED (
   SELECT i.*, c.event_id AS old_id, c.created_at AS old_created_at, c.ingested_at AS old_ingested_at,
     CASE WHEN c.gone_at IS NULL THEN c.topics END AS old_topics,
-    CASE
+    coalesce(CASE WHEN (SELECT EXISTS (SELECT FROM cn_relay.blocks))
+                  THEN cn_relay.block_verdict(i.event_id, i.pubkey, string_to_array(i.topics, E'\x1f')) END, CASE
       WHEN i.kind <> 62 AND (SELECT q.until >= i.created_at FROM cn_relay.vanish_requests q
                              WHERE q.pubkey = i.pubkey) THEN 4
       WHEN i.recipients IS NOT NULL AND (
@@ -35,7 +38,7 @@ WITH i AS MATERIALIZED (
              c.created_at = i.created_at AND c.event_id < i.event_id)) THEN 2
       WHEN (SELECT true FROM cn_relay.event_dedupe d WHERE d.event_id = i.event_id) THEN 1
       ELSE 0
-    END AS verdict
+    END) AS verdict
   FROM i LEFT JOIN LATERAL (
     SELECT c.event_id, c.created_at, c.ingested_at, c.topics, c.gone_at FROM cn_relay.current_versions c
     WHERE c.effective_key = i.effective_key AND c.class = i.class::"char" LIMIT 1) c ON i.class IS NOT NULL
@@ -177,8 +180,8 @@ ON CONFLICT (pubkey) DO UPDATE SET request_id = excluded.request_id, until = exc
   requested_at = excluded.requested_at, pass = NULL, done_at = NULL
   WHERE q.until < excluded.until;
 
--- Deletes these events and says so in the log, also of those that were not in effect any more: whoever keeps them hears that
--- they are to be erased, and `todoke audit` that they are not lost. Returns those that were there.
+-- Deletes these events and says so in the log with the reason $4, also of those that were not in effect any more: whoever
+-- keeps them hears that they are to be erased, and `todoke audit` that they are not lost. Returns those that were there.
 -- name: erase_events
 WITH hit AS MATERIALIZED (
   SELECT e.* FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS k (event_id, ingested_at, lifetime, ord)
@@ -193,7 +196,7 @@ WITH hit AS MATERIALIZED (
 ), logged AS (
   INSERT INTO cn_relay.events_outbox (seq, op, event_id, topic_id, kind, created_at, ingested_at, effective_key,
                                       reason)
-  SELECT seq, 'delete', event_id, topic_id, kind, created_at, ingested_at, effective_key, 'dsar' FROM r
+  SELECT seq, 'delete', event_id, topic_id, kind, created_at, ingested_at, effective_key, $4 FROM r
 ), forgotten AS (
   DELETE FROM cn_relay.current_versions c USING hit
   WHERE c.effective_key = hit.effective_key AND c.event_id = hit.event_id
@@ -201,13 +204,37 @@ WITH hit AS MATERIALIZED (
 SELECT hit.event_id, hit.created_at, cn_relay.erase(hit.event_id, hit.ingested_at, hit.lifetime) IS NULL AS erased
 FROM hit ORDER BY hit.ord;
 
--- Tags of events whose tags SQL can't read, by the place of the event in the lists.
--- name: erase_tags
-DELETE FROM cn_relay.event_tags g
-USING unnest($5::int[], $6::text[], $7::text[]) AS k (event, name, value)
-WHERE g.name = k.name::"char" AND g.value = k.value AND g.created_at = ($4::bigint[])[k.event]
-  AND g.event_id = ($1::text[])[k.event]
-  AND g.ingested_at = ($2::timestamptz[])[k.event] AND g.lifetime = ($3::text[])[k.event]::"char";
+-- What consumers could not handle of erased events, with what they said of it. After erase_events and in its transaction:
+-- a consumer that buries a row locks the event first, so its letter can be seen here, or it finds no event and writes none.
+-- name: forget_dead_letters
+DELETE FROM cn_relay.consumer_dead_letters WHERE event_id = ANY ($1::text[]);
+
+-- Ends the effect of these events because the operator says so. Returns those that were not deleted before.
+-- name: hide_events
+WITH hit AS MATERIALIZED (
+  SELECT k.ord, e.* FROM unnest($1::text[]) WITH ORDINALITY AS k (event_id, ord) CROSS JOIN LATERAL (
+    SELECT e.event_id, e.ingested_at, e.lifetime, e.kind, e.created_at, e.effective_key, e.topics,
+      e.superseded_at IS NULL AND e.expired_at IS NULL AS was_effective
+    FROM cn_relay.events e WHERE e.event_id = k.event_id AND e.deleted_at IS NULL LIMIT 1) e
+), r AS MATERIALIZED (
+  SELECT nextval('cn_relay.events_outbox_seq') AS seq, x.* FROM (
+    SELECT hit.*, t.topic_id, t.n FROM hit CROSS JOIN LATERAL unnest(hit.topics) WITH ORDINALITY AS t (topic_id, n)
+    WHERE hit.was_effective ORDER BY hit.ord, t.n) x
+), logged AS (
+  INSERT INTO cn_relay.events_outbox (seq, op, event_id, topic_id, kind, created_at, ingested_at, effective_key,
+                                      reason)
+  SELECT seq, 'delete', event_id, topic_id, kind, created_at, ingested_at, effective_key, 'operator' FROM r
+), marked AS (
+  UPDATE cn_relay.current_versions c SET gone_at = now(), updated_at = now() FROM hit
+  WHERE c.effective_key = hit.effective_key AND c.event_id = hit.event_id
+)
+SELECT hit.event_id, hit.created_at,
+  cn_relay.retire(hit.event_id, hit.ingested_at, hit.lifetime, 'deleted') IS NULL AS retired
+FROM hit ORDER BY hit.ord;
+
+-- Where the row of an event stands, as erase_events is told.
+-- name: place_of_event
+SELECT event_id, ingested_at, lifetime::text FROM cn_relay.events WHERE event_id = $1 LIMIT 1;
 
 -- Events whose time has come, the earliest first.
 -- name: sweep_expired

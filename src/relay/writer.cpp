@@ -77,14 +77,7 @@ Task<void> Writer::connect() {
 
 void Writer::follow_log(const Appended& log) {
   head_ = log.head;
-  const bool is_first = !since_;
-  if (since_ == log.since) return;
-  since_ = log.since;
-  if (log.moved) {
-    log::warning("writer", "the database was restored or promoted: the log goes on with later seqs",
-                 {{"after", log.since.value}});
-  }
-  if (!is_first) listener_.restored();
+  listener_.locked(log);
 }
 
 Task<void> Writer::start() {
@@ -245,7 +238,7 @@ Task<void> Writer::flush_duplicates(Deadline deadline) {
 }
 
 Task<void> Writer::sweep(Deadline deadline) {
-  const auto rows = co_await connection_->query(sql::kDue, {since_.value_or(nostr::Seq{}).value}, deadline);
+  const auto rows = co_await connection_->query(sql::kDue, {listener_.since().value}, deadline);
   const auto due = rows.one();
   if (due.get<bool>("check_log")) {
     const auto log = co_await check_log(*connection_, seen(), deadline);

@@ -113,7 +113,6 @@ class Writer final : public Service, private GroupCommitter<Incoming>::Work {
   std::shared_ptr<const TopicSet> gate_topics_;  // what the gate was read for
   SteadyTime use_at_{};                          // when it is to be read again
   nostr::Seq head_;                              // of the last transaction
-  std::optional<nostr::Seq> since_;              // Appended::since of the last transaction
 };
 
 }  // namespace todoke::relay

@@ -15,8 +15,24 @@ class VanishTest : public testing::Test {
     return note(key, "forget me", std::move(tags), nostr::kVanish, created_at);
   }
   void vanish(const SecretKey& key, std::optional<std::int64_t> created_at = {}) {
+    end_rest();
     store_at(client, request_of(key, created_at));
     await_done();
+  }
+  void end_rest() const { rig.sql("UPDATE cn_relay.erase_pass SET rest_until = now()"); }
+  // As if a pass was under way that looks for alice's events up to then and has read everything.
+  void pass_over_alice(std::int64_t until) const {
+    rig.sql(fmt::format(
+        "INSERT INTO cn_relay.vanish_requests (pubkey, request_id, until, pass) VALUES ('{}', '', {}, 1)",
+        hex_of(alice), until));
+    rig.sql("UPDATE cn_relay.erase_pass SET number = 1, under_way = true, next_block = 1, events_end = 1");
+  }
+  // Until the eraser stands before the log's lock, which the test holds.
+  void await_eraser_at_the_log() const {
+    EXPECT_EQ(rig.await_sql("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+                            "application_name = 'todoke eraser' AND wait_event = 'advisory'",
+                            {"1"}),
+              Rows{"1"});
   }
   void await_done() const {
     EXPECT_EQ(rig.await_sql("SELECT count(*) FROM cn_relay.vanish_requests WHERE done_at IS NULL", {"0"}),
@@ -238,11 +254,7 @@ TEST_F(VanishTest, ARowThatMovesDuringThePassIsFoundByTheNextOne) {
   const auto event = global_note(alice, "moves");
   store_at(client, event);
   rig.stop();
-  rig.sql(fmt::format(
-      "INSERT INTO cn_relay.vanish_requests (pubkey, request_id, until, pass) VALUES ('{}', '', {}, 1)",
-      hex_of(alice), unix_now() + 60));
-  // As if the pass had read everything before it came there.
-  rig.sql("UPDATE cn_relay.vanish_pass SET number = 1, under_way = true, next_block = 1, events_end = 1");
+  pass_over_alice(unix_now() + 60);
   rig.sql(
       fmt::format("SELECT cn_relay.retire(event_id, ingested_at, lifetime, 'deleted') FROM cn_relay.events "
                   "WHERE event_id = '{}'",
@@ -251,6 +263,146 @@ TEST_F(VanishTest, ARowThatMovesDuringThePassIsFoundByTheNextOne) {
   rig.start();
   await_done();
   EXPECT_THAT(traces_of(alice, {event}), IsEmpty());
+}
+
+TEST_F(VanishTest, ARowThatIsKeptLongerDuringThePassIsFoundByTheNextOne) {
+  const auto event = global_note(alice, "moves");
+  store_at(client, event);
+  rig.stop();
+  pass_over_alice(unix_now() + 60);
+  rig.sql("SELECT cn_relay.keep_events(array_agg(event_id), array_agg(ingested_at)) FROM cn_relay.events");
+  EXPECT_EQ(rig.value("SELECT moved FROM cn_relay.vanish_requests"), "t");
+  rig.start();
+  await_done();
+  EXPECT_THAT(traces_of(alice, {event}), IsEmpty());
+}
+
+TEST_F(VanishTest, RowsThatThePassDoesNotLookForKeepNoRequestOpen) {
+  const auto time = unix_now();
+  const auto newer = global_note(alice, "newer", {{"d", "x"}}, 30023, time);
+  const auto of_bob = global_note(bob, "of bob", {{"p", hex_of(alice)}});
+  store_at(client, newer);
+  store_at(client, of_bob);
+  rig.stop();
+  pass_over_alice(time - 1);
+  rig.sql("SELECT cn_relay.retire(event_id, ingested_at, lifetime, 'deleted') FROM cn_relay.events");
+  rig.sql(
+      "SELECT cn_relay.keep_events(array_agg(event_id), array_agg(ingested_at)) FROM cn_relay.events "
+      "WHERE lifetime = 'r'");
+  EXPECT_EQ(rig.value("SELECT moved FROM cn_relay.vanish_requests"), "f");
+  rig.start();
+  await_done();
+  EXPECT_EQ(rig.value("SELECT number FROM cn_relay.erase_pass"), "1") << "one pass was enough";
+  EXPECT_EQ(rig.value("SELECT count(*) FROM cn_relay.events"), "2");
+}
+
+// What the pass has read so far was read for the earlier request.
+TEST_F(VanishTest, ARequestThatIsRepeatedDuringThePassGetsAnotherOne) {
+  const auto time = unix_now();
+  const auto event = global_note(alice, "between", {}, 1, time - 5);
+  store_at(client, event);
+  rig.stop();
+  pass_over_alice(time - 10);
+  rig.sql("UPDATE cn_relay.vanish_requests SET moved = true");
+  SqlSession holder(rig.database()->url());
+  holder.run(fmt::format("UPDATE cn_relay.vanish_requests SET until = {}, pass = NULL", time));
+  rig.start();
+  await_done();
+  EXPECT_THAT(traces_of(alice, {event}), IsEmpty());
+}
+
+TEST_F(VanishTest, WhoAsksWhileAPassRestsWaitsAndSharesTheNextOne) {
+  std::vector<Event> events;
+  std::vector<SecretKey> keys;
+  vanish(bob);
+  EXPECT_EQ(rig.value("SELECT rest_until > now() FROM cn_relay.erase_pass"), "t");
+  rig.sql("UPDATE cn_relay.erase_pass SET rest_until = now() + interval '1 day'");
+  for (int i = 0; i < 3; ++i) {
+    keys.push_back(SecretKey::generate());
+    events.push_back(global_note(keys.back(), "one of three"));
+    store_at(client, events.back());
+    store_at(client, request_of(keys.back()));
+  }
+  // The eraser has looked, and begun nothing.
+  EXPECT_TRUE(rig.await_metric("todoke_vanish_requests_waiting", 3));
+  EXPECT_EQ(rig.value("SELECT number FROM cn_relay.erase_pass"), "1");
+  EXPECT_EQ(client.publish(events[0]).text, "duplicate: already stored");
+  end_rest();
+  await_done();
+  EXPECT_EQ(rig.value("SELECT number FROM cn_relay.erase_pass"), "2");
+  for (std::size_t i = 0; i < keys.size(); ++i) EXPECT_THAT(traces_of(keys[i], events), IsEmpty());
+}
+
+TEST_F(VanishTest, APassRestsSeveralTimesAsLongAsItTookWithinBounds) {
+  const auto rest_after = [&](const std::string& took) {
+    rig.sql(
+        fmt::format("UPDATE cn_relay.erase_pass SET under_way = true, began_at = now() - interval '{}', "
+                    "next_block = 0, events_end = 0, versions_end = 0",
+                    took));
+    rig.await_sql("SELECT under_way FROM cn_relay.erase_pass", {"f"});
+    return std::stod(rig.value("SELECT extract(epoch FROM rest_until - began_at) FROM cn_relay.erase_pass"));
+  };
+  // Five times as long from its beginning; five seconds at least; an hour at most.
+  EXPECT_GE(rest_after("100 s"), 500);
+  EXPECT_GE(rest_after("0 s"), 5);
+  const auto day = 86'400.0;
+  const auto long_rest = rest_after("1 day");
+  EXPECT_GE(long_rest, day + 3'600);
+  EXPECT_LT(long_rest, 2 * day);
+}
+
+// Whoever moves rows has the log's lock: the pass begins when all that was moved before can be seen.
+TEST_F(VanishTest, APassBeginsAfterThoseWhoMoveRowsHaveEnded) {
+  const auto event = global_note(alice, "moves");
+  store_at(client, event);
+  SqlSession holder(rig.database()->url());
+  holder.run("BEGIN");
+  holder.run("SELECT cn_relay.lock_log()");
+  holder.run("SELECT cn_relay.retire(event_id, ingested_at, lifetime, 'deleted') FROM cn_relay.events");
+  rig.sql(
+      fmt::format("INSERT INTO cn_relay.vanish_requests (pubkey, request_id, until) VALUES ('{}', '', {})",
+                  hex_of(alice), unix_now() + 60));
+  await_eraser_at_the_log();
+  EXPECT_EQ(rig.sql("SELECT p.under_way, q.pass FROM cn_relay.erase_pass p, cn_relay.vanish_requests q"),
+            Rows{"f|"});
+  holder.run("COMMIT");
+  await_done();
+  EXPECT_THAT(traces_of(alice, {event}), IsEmpty());
+}
+
+// A consumer may fail with an event as long as it is there.
+TEST_F(VanishTest, ALetterThatIsWrittenWhileTheEventGoesGoesWithIt) {
+  const auto event = global_note(alice, "poison");
+  store_at(client, event);
+  SqlSession holder(rig.database()->url());
+  holder.run("BEGIN");
+  holder.run("SELECT cn_relay.lock_log()");
+  rig.sql(fmt::format(
+      "INSERT INTO cn_relay.vanish_requests (pubkey, request_id, until, pass) VALUES ('{}', '', {}, 1)",
+      hex_of(alice), unix_now() + 60));
+  rig.sql("UPDATE cn_relay.erase_pass SET number = 1, under_way = true, events_end = 1");
+  // It has found the event and is about to erase it.
+  await_eraser_at_the_log();
+  rig.sql(fmt::format(
+      "INSERT INTO cn_relay.consumer_dead_letters (consumer, seq, op, event_id, topic_id, error, tries) "
+      "VALUES ('feed', 1, 'upsert', '{}', 'kukuri:global', 'poison', 3)",
+      hex_of(event)));
+  holder.run("COMMIT");
+  await_done();
+  EXPECT_THAT(traces_of(alice, {event}), IsEmpty());
+}
+
+TEST_F(VanishTest, TwoRelaysEraseEachEventOnce) {
+  const RelayRig second(NodeRigOptions{.roles = {}, .flags = kNamed, .database = rig.database()});
+  constexpr int kEvents = 250;
+  for (int i = 0; i < kEvents; ++i) {
+    client.send(fmt::format(R"(["EVENT",{}])", global_note(alice, std::to_string(i)).json()));
+  }
+  for (int i = 0; i < kEvents; ++i) EXPECT_TRUE(parse_ok(client.receive(R"(["OK")")).accepted);
+  vanish(alice);
+  EXPECT_EQ(
+      rig.sql("SELECT count(*), count(DISTINCT event_id) FROM cn_relay.events_outbox WHERE reason = 'dsar'"),
+      Rows{fmt::format("{0}|{0}", kEvents)});
 }
 
 TEST_F(VanishTest, AMarkWhoseEventWasPurgedGoesWithItsContent) {
