@@ -397,7 +397,6 @@ class Node {
       if (!spec->reread && !spec->live) names += fmt::format("{}{}", names.empty() ? "" : ", ", spec->name);
     }
     if (!names.empty()) log::warning("node", "changed settings that need a restart", {{"keys", names}});
-    if (!database_.embedded) notes.emplace(kDatabaseAtNote, database_place(database_.url));
   }
 
   // A thread of its own: what is stuck may be the event loop itself.
@@ -429,6 +428,7 @@ class Node {
                   {"internal", internal_->address()},
                   {kDatabaseNote, database_.embedded ? kEmbedded : kConfigured},
                   {"started_at", format_timestamp(clock_.now(), 0)}});
+    if (!database_.embedded) notes.emplace(kDatabaseAtNote, database_place(database_.url));
     return notes;
   }
 
