@@ -11,11 +11,15 @@
 
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
+#include "app/data_folder.hpp"
 #include "app/effective_config.hpp"
 #include "app/line_source.hpp"
 #include "app/node_options.hpp"
 #include "app/progress.hpp"
+#include "app/storage_watch.hpp"
 #include "base/attempt.hpp"
+#include "embedded/machine.hpp"
+#include "pg/storage.hpp"
 #include "relay/import.hpp"
 
 namespace todoke::app {
@@ -29,6 +33,8 @@ constexpr std::uint64_t kToldPerReason = 20;
 // So many events are not refused one by one: then the database has a problem.
 constexpr std::uint64_t kFailedMax = 100;
 constexpr std::int64_t kSkipMax = 1'000'000'000'000;
+// While the database has no room: how often the import looks whether that is over.
+constexpr std::chrono::milliseconds kLookForRoomEvery(250);
 
 struct ImportRequest {
   std::string path;
@@ -64,12 +70,6 @@ class ImportTally {
       case relay::Outcome::vanished:
         ++deleted_;
         return;
-      case relay::Outcome::full:
-        refuse(line, nostr::text_of(nostr::Reason::capacity));
-        return;
-      case relay::Outcome::storage_full:
-      case relay::Outcome::failed:
-        ++failed_;
       case relay::Outcome::author_blocked:
         refuse(line, nostr::text_of(nostr::Reason::author_blocked));
         return;
@@ -79,6 +79,16 @@ class ImportTally {
       case relay::Outcome::topic_blocked:
         refuse(line, nostr::text_of(nostr::Reason::topic_blocked));
         return;
+      case relay::Outcome::full:
+        refuse(line, nostr::text_of(nostr::Reason::capacity));
+        return;
+      case relay::Outcome::storage_full:
+        ++without_room_;
+        first_failed_ = std::min(first_failed_, line);
+        refuse(line, "error: not stored, the database's disk was full");
+        return;
+      case relay::Outcome::failed:
+        ++failed_;
         first_failed_ = std::min(first_failed_, line);
         refuse(line, "error: not stored, the database did not take it");
         return;
@@ -91,7 +101,9 @@ class ImportTally {
     return std::min(open_.empty() ? read_ : *open_.begin() - 1, first_failed_ - 1);
   }
   [[nodiscard]] std::uint64_t stored() const { return stored_; }
+  // Not counting those for which there was no room.
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
+  [[nodiscard]] bool is_whole() const { return failed_ == 0 && without_room_ == 0; }
 
   [[nodiscard]] std::string summary(std::chrono::duration<double> passed) const {
     std::uint64_t refused = 0;
@@ -114,6 +126,7 @@ class ImportTally {
   std::uint64_t older_ = 0;
   std::uint64_t deleted_ = 0;
   std::uint64_t failed_ = 0;
+  std::uint64_t without_room_ = 0;
   std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // a line
 };
 
@@ -124,8 +137,8 @@ struct CheckedLine {
 
 class ImportRun {
  public:
-  ImportRun(const ImportRequest& request, relay::Import& importing)
-      : request_(request), import_(importing), source_(request.path) {}
+  ImportRun(const ImportRequest& request, relay::Import& importing, const pg::Storage& storage)
+      : request_(request), import_(importing), storage_(storage), source_(request.path) {}
 
   Task<void> run() {
     co_await import_.start();
@@ -137,7 +150,9 @@ class ImportRun {
       note(fmt::format("stopped early: repeat the import, or go on with --skip {}", tally_.settled_up_to()));
       std::rethrow_exception(read ? committed.error() : read.error());
     }
-    if (tally_.failed() > 0) throw UserError("some events were not stored: repeat the import");
+    if (tally_.is_whole()) co_return;
+    throw UserError(fmt::format("some events were not stored: repeat the import, or go on with --skip {}",
+                                tally_.settled_up_to()));
   }
 
  private:
@@ -170,11 +185,21 @@ class ImportRun {
       tally_.refuse(line.number, line.event.error());
       co_return;
     }
+    co_await wait_for_room();
     tally_.begin(line.number);
     line.event->on_outcome = [this, number = line.number](relay::Outcome outcome) {
       tally_.settle(number, outcome);
     };
     co_await import_.put(std::move(*line.event));
+  }
+
+  // For as long as it takes, as the node itself waits.
+  Task<void> wait_for_room() {
+    if (!storage_.is_full()) co_return;
+    progress_.end();
+    note("the database's disk is full: waiting for room");
+    while (storage_.is_full()) co_await sleep_for(kLookForRoomEvery);
+    note("the database's disk has room again");
   }
 
   void show_progress() {
@@ -188,6 +213,7 @@ class ImportRun {
 
   const ImportRequest& request_;
   relay::Import& import_;
+  const pg::Storage& storage_;
   LineSource source_;
   ImportTally tally_;
   Progress progress_;
@@ -204,10 +230,22 @@ Task<void> import_events(pg::Connection& connection, const ImportRequest& reques
   const auto connect = pooled.connect;
   pg::Pool pool(std::move(pooled), clock, registry);
   pg::Listener listener(executor, listener_options(url), registry);
+  pg::Storage storage;
+  HealthBoard health;
+  StorageWatchOptions watched{
+      .folders = {}, .free_bytes_min = free_bytes_min(config), .free_bytes = embedded::free_disk_bytes};
+  if (database_in_use(config).embedded) watched.folders = folders_to_watch(data_folder(config).string());
+  StorageWatch watch(executor, std::move(watched), clock, storage, pool, health, registry);
   relay::Import importing(
-      {config, clock, executor, pool, listener, connect, registry, request.checks_signatures});
-  ImportRun run(request, importing);
-  co_await run.run();
+      {config, clock, executor, pool, listener, connect, registry, storage, request.checks_signatures});
+  ImportRun run(request, importing, storage);
+  co_await watch.start();
+  Signal watch_over(executor);
+  spawn(executor, watch.run(), [&watch_over](const std::exception_ptr&) { watch_over.set(); });
+  const auto imported = co_await attempt(run.run());
+  watch.stop();
+  co_await watch_over.wait();
+  if (!imported) std::rethrow_exception(imported.error());
 }
 
 int run_import(const Arguments& arguments) {

@@ -38,7 +38,8 @@ Import::Import(const ImportParts& parts)
       topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
       writer_(parts.executor, import_writer(parts.database), parts.clock, metrics_, duplicates_, topics_,
       blocks_(parts.executor, parts.pool, parts.listener, parts.metrics),
-              *this, log_, storage_),
+      writer_(parts.executor, import_writer(parts.database), parts.clock, metrics_, duplicates_, topics_,
+              *this, log_, parts.storage),
       room_(parts.executor),
       topics_over_(parts.executor),
       writer_over_(parts.executor) {}

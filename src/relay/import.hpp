@@ -9,7 +9,8 @@
 //
 //   check() ──▶ put() ──▶ Writer ──commit──▶ on_outcome
 //
-// Bounded: some 2,500 events wait for their commit; then put() waits.
+// Bounded: some 2,500 events wait for their commit; then put() waits. Where the database has no room, what waits fails at
+// once (Outcome::storage_full): a caller holds its events back as long as the storage is full.
 #pragma once
 
 #include <exception>
@@ -40,6 +41,7 @@ struct ImportParts {
   pg::Listener& listener;  // need not run: topics and blocks are also looked at every few seconds
   pg::ConnectOptions database;
   metrics::Registry& metrics;
+  pg::Storage& storage;  // told of a database without room; somebody else finds out when it has room again
   bool checks_signatures = true;
 };
 
@@ -71,7 +73,6 @@ class Import final : private CommitListener {
   RelayMetrics metrics_;
   DedupeCounts duplicates_;
   outbox::LogSignal log_;
-  pg::Storage storage_;  // full only when the server has said so in this process
   TopicBook topics_;
   Writer writer_;
   KnownIds none_;  // nothing is remembered: the store says what is there

@@ -13,6 +13,7 @@ namespace todoke::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 using Lines = std::vector<std::string>;
@@ -179,6 +180,65 @@ TEST_F(ExportImport, AnImportThatWasKilledIsRepeatedWithoutHarm) {
   EXPECT_EQ(node.sql("SELECT count(*) = count(DISTINCT event_id) FROM cn_relay.events_outbox"), "t");
   EXPECT_THAT(todoke_in(folder, {"import", path, "--skip", "2990"}).err,
               HasSubstr("0 events stored, 10 there already"));
+}
+
+// Makes the database refuse events whose content begins with `refused`.
+void refuse_events(NodeProcess& node, const std::string& sqlstate) {
+  node.sql(
+      "CREATE FUNCTION cn_relay.test_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.content "
+      "LIKE 'refused%' "
+      "THEN RAISE EXCEPTION 'refused by the test' USING ERRCODE = '" +
+      sqlstate +
+      "'; END IF; RETURN NEW; END $$; CREATE TRIGGER test_refuse BEFORE INSERT ON cn_relay.events FOR EACH "
+      "ROW "
+      "EXECUTE FUNCTION cn_relay.test_refuse()");
+}
+
+TEST_F(ExportImport, TheHintNeverPassesOverALineThatTheDatabaseDidNotTake) {
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  refuse_events(node, "22023");
+  Lines few{line_of(event("a")), line_of(event("b")), line_of(event("refused")), line_of(event("c"))};
+  const auto some = todoke_in(folder, {"import", file("few", joined(few))});
+  EXPECT_EQ(some.code, 1);
+  EXPECT_THAT(some.err, HasSubstr("line 3: error: not stored, the database did not take it\n"));
+  EXPECT_THAT(some.err, HasSubstr("3 events stored"));
+  EXPECT_THAT(some.err, HasSubstr("go on with --skip 2\n"));
+
+  // So many that the import gives up, with good ones before and behind.
+  Lines many;
+  for (int i = 0; i < 600; ++i) many.push_back(line_of(event("before " + std::to_string(i))));
+  for (int i = 0; i < 150; ++i) many.push_back(line_of(event("refused " + std::to_string(i))));
+  for (int i = 0; i < 6'000; ++i) many.push_back(line_of(event("behind " + std::to_string(i))));
+  const auto path = file("many", joined(many));
+  const auto stopped = todoke_in(folder, {"import", path});
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_THAT(stopped.err, HasSubstr("go on with --skip 600\n"));
+  node.sql("DROP TRIGGER test_refuse ON cn_relay.events");
+  const auto rest = todoke_in(folder, {"import", path, "--skip", "600"});
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(node.sql("SELECT count(*) FROM cn_relay.events"), std::to_string(3 + many.size()));
+}
+
+TEST_F(ExportImport, AnImportWaitsForRoomOnTheDatabasesDiskAndGoesOn) {
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  refuse_events(node, "53100");
+  Lines lines{line_of(event("refused at first"))};
+  for (int i = 0; i < 5'000; ++i) lines.push_back(line_of(event(std::to_string(i))));
+  const auto path = file("many", joined(lines));
+  ChildProcess import({todoke_binary(), "import", path, "--data_dir", folder.path().string()}, {});
+  import.wait_for_output("the database's disk is full: waiting for room");
+  node.sql("DROP TRIGGER test_refuse ON cn_relay.events");
+  const auto exit = import.wait();
+  EXPECT_THAT(exit.err, HasSubstr("the database's disk has room again"));
+  EXPECT_EQ(exit.code, 1) << "what was under way was not stored";
+  EXPECT_THAT(exit.err, HasSubstr("go on with --skip 0\n"));
+  const auto again = todoke_in(folder, {"import", path});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, Not(HasSubstr(" 0 there already")))
+      << "those that waited were stored the first time";
+  EXPECT_EQ(node.sql("SELECT count(*) FROM cn_relay.events"), std::to_string(lines.size()));
 }
 
 TEST_F(ExportImport, AFileThatIsCutOffStoresItsLinesAndFails) {
