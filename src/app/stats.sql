@@ -1,4 +1,5 @@
--- `todoke stats`. Sizes come from the catalog; what events are about comes from a sample of their blocks.
+-- `todoke stats`. Sizes come from the catalog, events, topics and growth from the counters of cn_relay.topic_usage; what
+-- nobody counts, the kinds, comes from a sample of blocks.
 
 -- Every table with its partitions, indexes and TOAST; rows as the last ANALYZE or VACUUM counted them.
 -- name: table_sizes
@@ -15,27 +16,39 @@ FROM pg_class c
 WHERE c.relkind = 'r' AND c.relispartition AND c.relnamespace = 'cn_relay'::regnamespace
 ORDER BY pg_partition_root(c.oid)::regclass::text, name LIMIT $1;
 
--- The whole database, the blocks of the events themselves, and what takes room because of events.
--- name: database_size
-SELECT pg_database_size(current_database()) AS bytes,
+-- The blocks of the events themselves, and what takes room because of events.
+-- name: event_sizes
+SELECT
   (SELECT coalesce(sum(pg_relation_size(t.relid)) / current_setting('block_size')::bigint, 0)::bigint
    FROM pg_partition_tree('cn_relay.events') t WHERE t.isleaf) AS blocks,
   (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE n.nspname IN ('cn_relay', 'cn_search') AND c.relkind = 'r') AS event_bytes;
 
--- A row for each kind: of $1 percent of the blocks, all versions and deleted events included. `weight` is what the bytes
--- of the tables are split by: the text, and 600 for the rest of a row with its index entries. Reads $1 percent of the
--- blocks: 20,000 of them (stats) take a quarter of a second when they are cached.
--- name: sampled_kinds
-SELECT e.kind, count(*) AS events, sum(600 + octet_length(e.content) + octet_length(e.tags::text))::bigint AS weight,
-  count(*) FILTER (WHERE e.ingested_at > now() - make_interval(days => $2)) AS recent,
-  extract(epoch FROM now() - min(e.ingested_at))::bigint AS age
-FROM cn_relay.events e TABLESAMPLE SYSTEM ($1::double precision::real) GROUP BY e.kind ORDER BY events DESC, e.kind;
+-- What was stored since the beginning of last week (or since the database was made) and is still there, from the weekly
+-- counters; and all that the partition without weeks holds.
+-- name: growth
+SELECT s.since, extract(epoch FROM now() - s.since)::double precision AS seconds,
+  coalesce(sum(u.events) FILTER (WHERE isfinite(u.week)), 0)::bigint AS events,
+  coalesce(sum(u.bytes) FILTER (WHERE isfinite(u.week)), 0)::bigint AS bytes,
+  coalesce(sum(u.events) FILTER (WHERE NOT isfinite(u.week)), 0)::bigint AS kept_events,
+  coalesce(sum(u.bytes) FILTER (WHERE NOT isfinite(u.week)), 0)::bigint AS kept_bytes
+FROM (SELECT date_trunc('week', now(), 'UTC') - interval '7 days' AS week,
+        greatest(date_trunc('week', now(), 'UTC') - interval '7 days',
+                 (SELECT min(m.applied_at) FROM todoke.schema_migrations m)) AS since) s
+LEFT JOIN cn_relay.topic_usage u ON u.topic_id = '' AND (u.week >= s.week OR NOT isfinite(u.week))
+GROUP BY s.since;
 
--- The same for each topic; an event counts in each of its topics.
--- name: sampled_topics
-SELECT t.topic_id, s.name, count(*) AS events,
-  sum(600 + octet_length(e.content) + octet_length(e.tags::text))::bigint AS weight
-FROM cn_relay.events e TABLESAMPLE SYSTEM ($1::double precision::real) CROSS JOIN LATERAL unnest(e.topics) AS t (topic_id)
-  LEFT JOIN cn_relay.node_subscriptions s ON s.topic_id = t.topic_id
-GROUP BY t.topic_id, s.name ORDER BY events DESC, t.topic_id LIMIT $2;
+-- The topics that hold most, by the counters; an event of several topics counts in each.
+-- name: largest_topics
+SELECT u.topic_id, s.name, sum(u.events)::bigint AS events, sum(u.bytes)::bigint AS bytes
+FROM cn_relay.topic_usage u LEFT JOIN cn_relay.node_subscriptions s ON s.topic_id = u.topic_id
+WHERE u.topic_id <> '' GROUP BY u.topic_id, s.name HAVING sum(u.events) > 0 ORDER BY bytes DESC, u.topic_id LIMIT $1;
+
+-- A row for each kind: of $1 percent of the blocks, all versions and deleted events included. `kept`: in the partition without
+-- weeks; `kept_since`: of those, stored since $2. Reads $1 percent of the blocks: 20,000 of them (stats) take a quarter of a
+-- second when they are cached.
+-- name: sampled_kinds
+SELECT e.kind, count(*) AS events, sum(cn_relay.event_bytes(e.content, e.tags::text, e.raw))::bigint AS bytes,
+  count(*) FILTER (WHERE e.lifetime = 'k') AS kept,
+  count(*) FILTER (WHERE e.lifetime = 'k' AND e.ingested_at >= $2) AS kept_since
+FROM cn_relay.events e TABLESAMPLE SYSTEM ($1::double precision::real) GROUP BY e.kind ORDER BY events DESC, e.kind;
