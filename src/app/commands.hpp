@@ -12,6 +12,7 @@
 namespace todoke::app {
 
 Command audit_command();
+Command backup_command();
 Command block_command();
 Command config_command();
 Command consumers_command();
@@ -24,6 +25,7 @@ Command p2p_command();
 Command psql_command();
 Command publish_command();
 Command query_command();
+Command restore_command();
 Command retention_command();
 Command run_command();
 Command stats_command();
