@@ -220,12 +220,10 @@ COMMENT ON COLUMN cn_relay.events.expired_at IS 'When the log was told that the 
 COMMENT ON COLUMN cn_relay.events.raw IS
   'The event as JSON, where its text holds U+0000: content has U+FFFD in its place then, and SQL can not read the tags.';
 CREATE INDEX events_id ON cn_relay.events (event_id);
--- What retention walks through. None of them has an entry for a regular event in effect.
+-- What retention and capacity walk through. Neither has an entry for a regular event in effect.
 CREATE INDEX events_kept_age ON cn_relay.events_kept (ingested_at, event_id) WHERE effective_key IS NULL;
-CREATE INDEX events_kept_lost ON cn_relay.events_kept (least(deleted_at, superseded_at, expired_at), event_id)
-  WHERE effective_key IS NOT NULL AND (deleted_at IS NOT NULL OR superseded_at IS NOT NULL OR expired_at IS NOT NULL);
-CREATE INDEX events_regular_lost ON cn_relay.events_regular (ingested_at, event_id)
-  WHERE deleted_at IS NOT NULL OR expired_at IS NOT NULL;
+CREATE INDEX events_lost ON cn_relay.events (least(deleted_at, superseded_at, expired_at), event_id)
+  WHERE deleted_at IS NOT NULL OR superseded_at IS NOT NULL OR expired_at IS NOT NULL;
 CREATE INDEX events_expiry ON cn_relay.events (expires_at)
   WHERE expires_at IS NOT NULL AND expired_at IS NULL AND deleted_at IS NULL AND superseded_at IS NULL;
 
@@ -264,6 +262,17 @@ COMMENT ON COLUMN cn_relay.topic_usage.week IS
   'When the weekly partition begins that holds them (UTC, Monday); -infinity: events_kept.';
 COMMENT ON COLUMN cn_relay.topic_usage.bytes IS
   'An estimate of what they take in tables and indexes, without log and search: cn_relay.event_bytes() of each.';
+
+CREATE TABLE cn_relay.purge_walks (
+  walk text COLLATE "C" PRIMARY KEY,
+  after_time timestamptz NOT NULL DEFAULT 'epoch',
+  after_text text COLLATE "C" NOT NULL DEFAULT '',
+  after_number bigint NOT NULL DEFAULT 0,
+  finished_at timestamptz
+);
+COMMENT ON TABLE cn_relay.purge_walks IS
+  'How far each walk of retention has come, so that the next process goes on there. Which of the three places a walk uses is its own affair; under the purge lock.';
+COMMENT ON COLUMN cn_relay.purge_walks.finished_at IS 'When it was at the end the last time; it begins anew then.';
 
 CREATE TABLE cn_relay.event_tags (
   name "char" NOT NULL,
@@ -871,6 +880,28 @@ CREATE FUNCTION cn_relay.longest_days(regular_days integer) RETURNS integer LANG
 RETURN greatest(regular_days, (SELECT max((s.ingest_policy ->> 'retention_days')::integer) FROM cn_relay.node_subscriptions s
                                WHERE s.ingest_policy ? 'retention_days'));
 
+-- The shortest of the periods called by one of `names` that any topic has, and of `fallback`, in days.
+CREATE FUNCTION cn_relay.shortest_days(names text[], fallback integer) RETURNS integer LANGUAGE sql STABLE
+RETURN least(fallback, (SELECT min((s.ingest_policy ->> n.name)::integer)
+                        FROM cn_relay.node_subscriptions s CROSS JOIN unnest(names) AS n (name)
+                        WHERE s.ingest_policy ? n.name));
+
+-- Takes the purge lock for this session, and waits for it so long at most. Who waits is next, whoever comes without waiting
+-- meanwhile. False: somebody else has it.
+CREATE FUNCTION cn_relay.take_purge_lock(wait_ms integer) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+  IF pg_try_advisory_lock(cn_names.lock_purge()) THEN
+    RETURN true;
+  ELSIF wait_ms <= 0 THEN
+    RETURN false;
+  END IF;
+  PERFORM set_config('lock_timeout', wait_ms::text, true);
+  PERFORM pg_advisory_lock(cn_names.lock_purge());
+  RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN false;
+END $$;
+
 -- Removes events with their links and tags and takes them out of topic_usage, in the caller's transaction; nothing of it shows
 -- in the log. Leaves out those that somebody has locked. Returns what went.
 --
@@ -1255,7 +1286,7 @@ REVOKE EXECUTE ON FUNCTION cn_relay.add_partition(text, text, text, text, text),
   cn_relay.drop_log_partition(bigint), cn_relay.ensure_week(timestamptz), cn_relay.ensure_open_indexes(),
   cn_relay.detach_week(timestamptz), cn_relay.drop_detached(), cn_relay.purge_events(text[], timestamptz[], text[]),
   cn_relay.keep_events(text[], timestamptz[]), cn_relay.topic_days(text[], text, integer), cn_relay.longest_days(integer),
-  cn_relay.recount_usage(),
+  cn_relay.recount_usage(), cn_relay.shortest_days(text[], integer), cn_relay.take_purge_lock(integer),
   cn_relay.event_due(text, integer, text[], timestamptz, timestamptz, integer, integer, integer),
   cn_relay.log_place(), cn_relay.note_log_place(bigint), cn_relay.move_log(bigint), cn_relay.check_log(bigint, boolean),
   cn_relay.lock_log(bigint), cn_relay.lock_log_trigger(), cn_relay.retire(text, timestamptz, "char", text),

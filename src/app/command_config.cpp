@@ -176,10 +176,11 @@ Task<void> refuse_periods(pg::Connection& connection, const ConfigTrial& trial) 
   const auto after = relay::retention_periods_from(trial.after);
   if (before == after) co_return;
   const auto was =
-      co_await relay::period_problem(connection, before, std::nullopt, std::nullopt, answer_deadline());
-  const auto problem =
-      co_await relay::period_problem(connection, after, std::nullopt, std::nullopt, answer_deadline());
-  if (problem && problem != was) throw UserError(*problem);
+      co_await relay::period_problems(connection, before, std::nullopt, std::nullopt, answer_deadline());
+  const auto problems =
+      co_await relay::period_problems(connection, after, std::nullopt, std::nullopt, answer_deadline());
+  if (const auto more = relay::new_problems(was, problems); !more.empty())
+    throw UserError(relay::period_text(more));
 }
 
 // What the person who set it would not expect.

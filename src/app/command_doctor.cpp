@@ -117,7 +117,10 @@ Task<void> check_capacity(pg::Connection& connection, const Config& config, Repo
                   limits.events_max == 0 ? "none" : std::to_string(limits.events_max));
   const auto share = relay::share_in_use(use, limits);
   if (outbox::next_capacity_pressure(0, share) > 0) {
-    report.warn("capacity", fmt::format("{}: {} % in use (docs/capacity.md)", text, share / 10));
+    const auto stays = relay::bytes_that_stay(use, limits.has_search);
+    report.warn("capacity",
+                fmt::format("{}: {} % in use, {} of it stays whatever is purged (docs/capacity.md)", text,
+                            share / 10, mib(static_cast<std::uint64_t>(stays))));
   } else {
     report.ok("capacity", text);
   }
@@ -291,10 +294,10 @@ Task<void> check_live_configuration(pg::Connection& connection, const Config& co
   for (const auto& problem : live.problems()) {
     report.fail("live keys", problem + ": `todoke config set` or `unset` mends it");
   }
-  const auto problem =
-      co_await relay::period_problem(connection, relay::retention_periods_from(live.config()), std::nullopt,
-                                     std::nullopt, Deadline::after(kAskLimit));
-  if (problem) report.fail("retention", *problem);
+  const auto problems =
+      co_await relay::period_problems(connection, relay::retention_periods_from(live.config()), std::nullopt,
+                                      std::nullopt, Deadline::after(kAskLimit));
+  if (!problems.empty()) report.fail("retention", relay::period_text(problems));
   for (const auto& hidden : live.hidden()) report.warn("live keys", "no effect: " + hidden);
   for (const auto& removed : live.config().removed_settings()) {
     if (removed.layer == Layer::database) report.warn("live keys", removed.text + " (`todoke config unset`)");

@@ -20,6 +20,8 @@ constexpr std::chrono::minutes kPlanLimit(30);
 // As a node does: it leaves the database to others in between.
 constexpr std::chrono::milliseconds kStepPause(20);
 constexpr std::chrono::seconds kProgressEvery(1);
+// A turn of the node's own retention, or of its capacity, is over by then.
+constexpr std::chrono::seconds kLockWait(30);
 
 std::string plan_json(const std::vector<relay::PlanLine>& lines, const relay::RetentionPeriods& periods,
                       SystemTime at) {
@@ -74,6 +76,7 @@ Task<void> run_now(pg::Connection& connection, const Config& config, int& code) 
   relay::RetentionSteps steps;
   steps.periods = co_await periods_in_force(connection, config);
   steps.at = SystemClock().now();
+  steps.lock_wait = kLockWait;
   steps.pause = [] { return sleep_for(kStepPause); };
   const bool on_terminal = isatty(STDERR_FILENO) == 1;
   steps.progress = [on_terminal, next = SteadyTime()](const relay::RetentionTotals& totals) mutable {
@@ -87,14 +90,16 @@ Task<void> run_now(pg::Connection& connection, const Config& config, int& code) 
             .c_str(),
         stderr);
   };
-  if (const auto problem = co_await relay::period_problem(connection, steps.periods, std::nullopt,
-                                                          std::nullopt, answer_deadline())) {
-    throw UserError(*problem);
-  }
+  const auto problems = co_await relay::period_problems(connection, steps.periods, std::nullopt, std::nullopt,
+                                                        answer_deadline());
+  if (!problems.empty()) throw UserError(relay::period_text(problems));
   const auto totals = co_await relay::run_retention(connection, std::move(steps));
   if (on_terminal) std::fputs("\n", stderr);
-  if (!totals) throw UserError("a node is at it already; it goes on by itself");
+  if (!totals) throw UserError("a node purges just now; it goes on by itself");
   print("gone: " + totals_text(*totals) + "\n");
+  if (totals->lock_timeouts > 0)
+    note(fmt::format("todoke: {} steps ran into somebody's lock; the next run does them",
+                     totals->lock_timeouts));
   if (!totals->held) co_return;
   code = 1;
   note(fmt::format(
@@ -135,7 +140,9 @@ Command retention_command() {
           "reads whole tables; with --at in the future it tells of what is stored now.\n\n"
           "run does it at once, with the periods of the running node and beside it, and says on stderr how "
           "far "
-          "it is. A running relay does the same every ten minutes. The exit code is 1 where an open "
+          "it is. A running relay does the same every ten minutes, and the two take turns. It refuses where "
+          "the "
+          "clocks of this machine and of the database are minutes apart. The exit code is 1 where an open "
           "transaction "
           "keeps a week from going; the next run goes on.\n\n"
           "docs/retention.md says what is kept for how long.",

@@ -15,11 +15,11 @@ Task<void> refuse_policy(pg::Connection& connection, const Config& config, std::
                          std::string policy) {
   const auto periods = co_await periods_in_force(connection, config);
   const auto before =
-      co_await relay::period_problem(connection, periods, std::nullopt, std::nullopt, answer_deadline());
-  const auto after = co_await relay::period_problem(connection, periods, std::move(topic), std::move(policy),
-                                                    answer_deadline());
-  // What was wrong before stays changeable: that is how an operator mends it.
-  if (after && after != before) throw UserError(*after);
+      co_await relay::period_problems(connection, periods, std::nullopt, std::nullopt, answer_deadline());
+  const auto after = co_await relay::period_problems(connection, periods, std::move(topic), std::move(policy),
+                                                     answer_deadline());
+  if (const auto more = relay::new_problems(before, after); !more.empty())
+    throw UserError(relay::period_text(more));
 }
 
 }  // namespace todoke::app

@@ -1,10 +1,12 @@
 #include "relay/capacity.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/hash_table.hpp"
 #include "base/log.hpp"
 #include "relay/capacity_sql.hpp"
 #include "relay/config.hpp"
@@ -22,10 +24,14 @@ constexpr std::int64_t kShareWithoutPurge = 1'050;
 // Of a round; the next one goes on. A topic loses at most so many events at each look, 400 in a second.
 constexpr std::int32_t kTopicsOfRound = 100;
 constexpr std::int64_t kTopicEventsOfRound = 2'000;
-
-// A walk that meets many events that may not go, because they have another topic, ends here and begins anew.
+// Pages and steps of one look, a second or two of work; the next look goes on.
 constexpr int kPagesOfTopic = 50;
+constexpr int kStepsOfWeek = 100;
 constexpr std::chrono::milliseconds kPause(20);
+// Longer than a turn of retention (kStepsOfTurn).
+constexpr std::chrono::seconds kPurgeLockWait(30);
+// Topics whose place is remembered; with more all begin anew.
+constexpr std::size_t kPlacesMax = 10'000;
 constexpr std::chrono::minutes kPurgeMax(10);
 
 constexpr std::int64_t kNeededTenths = 16;
@@ -42,41 +48,72 @@ Task<void> pause_between_steps() {
   co_await sleep_for(kPause);
 }
 
-Task<void> purge_week_into(pg::Connection& connection, SystemTime at, std::int32_t keep_days,
-                           OldestWeek& week, Deadline deadline) {
-  week = co_await purge_oldest_week(connection, at, keep_days, pause_between_steps, deadline);
+struct WeekToPurge {
+  SystemTime at;
+  std::int32_t keep_days;
+  std::int32_t regular_days;
+};
+
+Task<void> purge_week_into(pg::Connection& connection, WeekToPurge asked, OldestWeek& week,
+                           Deadline deadline) {
+  const auto apart = co_await clock_difference(connection, asked.at, deadline);
+  week.held = !clocks_agree(apart);  // retention tells
+  if (week.held) co_return;
+  week = co_await purge_oldest_week(connection, asked.at, asked.keep_days, asked.regular_days, kStepsOfWeek,
+                                    pause_between_steps, deadline);
 }
 
-Task<WeekPurge> purge_week_of(pg::Pool& pool, SystemTime at, std::int32_t keep_days) {
+Task<WeekPurge> purge_week_of(pg::Pool& pool, WeekToPurge asked) {
   const auto deadline = Deadline::after(kPurgeMax);
   const auto lease = co_await pool.acquire(deadline);
   OldestWeek week;
   const bool was_free = co_await with_purge_lock(
-      *lease,
-      [&](pg::Connection& connection) { return purge_week_into(connection, at, keep_days, week, deadline); },
+      *lease, kPurgeLockWait,
+      [&](pg::Connection& connection) { return purge_week_into(connection, asked, week, deadline); },
       deadline);
   if (!was_free || week.held) co_return WeekPurge::put_off;
+  if (week.under_way) co_return WeekPurge::under_way;
   co_return week.dropped ? WeekPurge::dropped : WeekPurge::none_left;
 }
 
-Task<void> purge_pages(pg::Connection& connection, std::string topic, SystemTime at, std::int64_t events,
+struct TopicToPurge {
+  std::string topic;
+  SystemTime at;
+  std::int64_t events;
+};
+
+// What lost its effect first, all of it; then the oldest.
+Task<void> purge_pages(pg::Connection& connection, const TopicToPurge& asked, TopicPlace& place,
                        std::int64_t& gone, Deadline deadline) {
-  TopicPage page;
-  for (int pages = 0; pages < kPagesOfTopic && gone < events && !page.is_last; ++pages) {
-    page = co_await purge_oldest_of_topic(connection, topic, at, page.last_seq, events - gone, deadline);
+  bool has_lost = true;
+  for (int pages = 0; pages < kPagesOfTopic && gone < asked.events; ++pages) {
+    const auto left = asked.events - gone;
+    TopicPage page;
+    if (has_lost) {
+      page = co_await purge_lost_of_topic(connection, asked.topic, place, left, deadline);
+    } else {
+      page = co_await purge_oldest_of_topic(connection, asked.topic, asked.at, place, left, deadline);
+    }
     gone += page.purged.events;
+    if (page.is_last && !has_lost) co_return;
+    if (page.is_last) has_lost = false;
     co_await pause_between_steps();
   }
 }
 
-Task<std::int64_t> purge_from_topic(pg::Pool& pool, SystemTime at, std::string topic, std::int64_t events) {
+using TopicPlaces = HashMap<std::string, TopicPlace>;
+
+Task<std::int64_t> purge_from_topic(pg::Pool& pool, std::shared_ptr<TopicPlaces> places, TopicToPurge asked) {
   const auto deadline = Deadline::after(kPurgeMax);
   const auto lease = co_await pool.acquire(deadline);
   std::int64_t gone = 0;
+  if (places->size() >= kPlacesMax) places->clear();
+  auto place = (*places)[asked.topic];
   co_await with_purge_lock(
-      *lease,
-      [&](pg::Connection& connection) { return purge_pages(connection, topic, at, events, gone, deadline); },
+      *lease, kPurgeLockWait,
+      [&](pg::Connection& connection) { return purge_pages(connection, asked, place, gone, deadline); },
       deadline);
+  (*places)[asked.topic] = place;
   co_return gone;
 }
 
@@ -84,24 +121,49 @@ Task<std::int64_t> purge_from_topic(pg::Pool& pool, SystemTime at, std::string t
 
 CapacityLimits capacity_from(const Config& config) {
   return {config.get(keys::kCapacityBytes), config.get(keys::kCapacityEvents),
-          static_cast<std::int32_t>(config.get(keys::kCapacityKeepDays)), search_is_on(config)};
+          static_cast<std::int32_t>(config.get(keys::kCapacityKeepDays)),
+          static_cast<std::int32_t>(config.get(keys::kRegularDays)), search_is_on(config)};
 }
 
 Task<DatabaseUse> database_use(pg::Connection& connection, Deadline deadline) {
   const auto rows = co_await connection.query(sql::kDatabaseUse, {}, deadline);
   const auto row = rows.one();
-  co_return DatabaseUse{row.get<std::int64_t>("size"), row.get<std::int64_t>("events"),
-                        row.get<std::int64_t>("bytes")};
+  DatabaseUse use;
+  use.size = row.get<std::int64_t>("size");
+  use.events = row.get<std::int64_t>("events");
+  use.bytes = row.get<std::int64_t>("bytes");
+  use.kept = row.get<std::int64_t>("kept");
+  use.marks = row.get<std::int64_t>("marks");
+  co_return use;
 }
 
 std::int64_t bytes_needed(const DatabaseUse& use, bool has_search) {
-  return use.bytes / 10 * (has_search ? kNeededTenthsWithSearch : kNeededTenths);
+  return use.bytes / 10 * (has_search ? kNeededTenthsWithSearch : kNeededTenths) + use.marks;
+}
+
+std::int64_t bytes_that_stay(const DatabaseUse& use, bool has_search) {
+  return use.kept / 10 * (has_search ? kNeededTenthsWithSearch : kNeededTenths) + use.marks;
 }
 
 std::int64_t share_in_use(const DatabaseUse& use, const CapacityLimits& limits) {
   return std::max(
       outbox::share_in_use(std::min(use.size, bytes_needed(use, limits.has_search)), limits.bytes_max),
       outbox::share_in_use(use.events, limits.events_max));
+}
+
+std::string capacity_text(const DatabaseUse& use, const CapacityLimits& limits, bool is_full) {
+  if (!limits.any()) return {};
+  const auto used = std::min(use.size, bytes_needed(use, limits.has_search));
+  const auto percent = static_cast<double>(share_in_use(use, limits)) / 10;
+  auto text = fmt::format("{:.1f} % in use: {}, {}", percent,
+                          use_text("MiB", used >> kMebibyteBits, limits.bytes_max >> kMebibyteBits),
+                          use_text("events", use.events, limits.events_max));
+  if (!is_full) return text;
+  return text +
+         fmt::format(
+             "; nothing older than {} days is left, events are refused; {} MiB are kept events, versions, "
+             "ids and tombstones, which no purge frees",
+             limits.keep_days, bytes_that_stay(use, limits.has_search) >> kMebibyteBits);
 }
 
 std::int64_t events_to_drop(const TopicUse& use, const TopicLimits& limits) {
@@ -115,9 +177,11 @@ std::int64_t events_to_drop(const TopicUse& use, const TopicLimits& limits) {
 }
 
 OldestPurge purge_with(pg::Pool& pool, const Clock& clock) {
-  return {[&pool, &clock](std::int32_t keep_days) { return purge_week_of(pool, clock.now(), keep_days); },
-          [&pool, &clock](std::string topic, std::int64_t events) {
-            return purge_from_topic(pool, clock.now(), std::move(topic), events);
+  return {[&pool, &clock](std::int32_t keep_days, std::int32_t regular_days) {
+            return purge_week_of(pool, {clock.now(), keep_days, regular_days});
+          },
+          [&pool, &clock, places = std::make_shared<TopicPlaces>()](std::string topic, std::int64_t events) {
+            return purge_from_topic(pool, places, {std::move(topic), clock.now(), events});
           }};
 }
 
@@ -142,6 +206,9 @@ CapacityKeeper::CapacityKeeper(const Executor& executor, CapacityLimits limits, 
       bytes_max_(registry.gauge("todoke_capacity_bytes_max", "capacity.max_bytes; 0: no limit.")),
       events_(registry.gauge("todoke_capacity_events", "Stored events.")),
       events_max_(registry.gauge("todoke_capacity_events_max", "capacity.max_events; 0: no limit.")),
+      stays_(registry.gauge("todoke_capacity_lasting_bytes",
+                            "What of todoke_capacity_bytes no purge frees: kept events, versions, ids, "
+                            "tombstones.")),
       node_full_(registry.gauge("todoke_capacity_node_full",
                                 "1: all of the capacity is in use and nothing may be purged.")),
       weeks_(registry.counter("todoke_capacity_partitions_purged_total",
@@ -170,11 +237,11 @@ Task<void> CapacityKeeper::round(RoundCause cause) {
     const auto level = outbox::next_capacity_pressure(before, share);
     pressure_.set(outbox::PressureInput::capacity, level);
     if (level == outbox::kPressureMax) {
-      co_await purge_week(limits.keep_days, share);
+      co_await purge_week(limits, share);
     } else {
       pressure_.set_node_full(false);
     }
-    report(use, limits, share);
+    report(use, limits);
   }
   co_await purge_topics();
 }
@@ -185,11 +252,13 @@ Task<DatabaseUse> CapacityKeeper::measure() {
   co_return co_await database_use(*lease, deadline);
 }
 
-Task<void> CapacityKeeper::purge_week(std::int32_t keep_days, std::int64_t share) {
-  const auto result = co_await purge_.week(keep_days);
+Task<void> CapacityKeeper::purge_week(const CapacityLimits& limits, std::int64_t share) {
+  const auto result = co_await purge_.week(limits.keep_days, limits.regular_days);
   const bool was_full = pressure_.is_node_full();
-  // Nobody waits for ever for a purge that somebody holds up.
-  if (result == WeekPurge::put_off && share < kShareWithoutPurge) co_return;
+  if (result == WeekPurge::under_way) wake_up();
+  // Nobody waits for ever for a purge that takes long or that somebody holds up.
+  const bool may_come = result == WeekPurge::under_way || result == WeekPurge::put_off;
+  if (may_come && share < kShareWithoutPurge) co_return;
   // Once it is full it stays so until the step is given back.
   const bool is_full = result != WeekPurge::dropped && (was_full || share >= kShareFull);
   pressure_.set_node_full(is_full);
@@ -201,7 +270,7 @@ Task<void> CapacityKeeper::purge_week(std::int32_t keep_days, std::int64_t share
   log::error("capacity",
              "the node's capacity is in use and nothing older than capacity.keep_days can go: events are "
              "refused (restricted: capacity)",
-             {{"keep_days", keep_days}});
+             {{"keep_days", limits.keep_days}});
 }
 
 Task<pg::Result> CapacityKeeper::topics_over() {
@@ -231,24 +300,19 @@ Task<void> CapacityKeeper::purge_topics() {
   }
 }
 
-void CapacityKeeper::report(const DatabaseUse& use, const CapacityLimits& limits, std::int64_t share) {
+void CapacityKeeper::report(const DatabaseUse& use, const CapacityLimits& limits) {
   const auto used = std::min(use.size, bytes_needed(use, limits.has_search));
   size_.set(static_cast<double>(use.size));
   bytes_.set(static_cast<double>(used));
   bytes_max_.set(static_cast<double>(limits.bytes_max));
+  stays_.set(static_cast<double>(bytes_that_stay(use, limits.has_search)));
   events_.set(static_cast<double>(use.events));
   events_max_.set(static_cast<double>(limits.events_max));
   const bool is_full = pressure_.is_node_full();
   node_full_.set(is_full ? 1 : 0);
   const bool is_pressed = pressure_.of(outbox::PressureInput::capacity) > 0;
-  const auto percent = static_cast<double>(share) / 10;
-  auto text = fmt::format("{:.1f} % in use: {}, {}", percent,
-                          use_text("MiB", used >> kMebibyteBits, limits.bytes_max >> kMebibyteBits),
-                          use_text("events", use.events, limits.events_max));
-  if (is_full)
-    text += fmt::format("; nothing older than {} days is left, events are refused", limits.keep_days);
-  if (!limits.any()) text.clear();
-  health_.report("capacity in use", false, {is_pressed ? HealthState::degraded : HealthState::up, text});
+  health_.report("capacity in use", false,
+                 {is_pressed ? HealthState::degraded : HealthState::up, capacity_text(use, limits, is_full)});
 }
 
 }  // namespace todoke::relay

@@ -6,6 +6,7 @@
 
 #include "net/url.hpp"
 #include "nostr/ids.hpp"
+#include "relay/retention.hpp"
 
 namespace todoke::relay {
 namespace {
@@ -71,15 +72,16 @@ Expected<void> check_sizes(const Config& config) {
   return {};
 }
 
-// Topics may have longer periods: `period_problem` (retention.hpp) looks at those.
+// Topics may have longer periods: `period_problems` (retention.hpp) looks at those.
 Expected<void> check_retention(const Config& config) {
   const auto regular = config.get(keys::kRegularDays);
+  std::vector<std::string> problems;
   for (const auto* key : {&keys::kTombstoneDays, &keys::kDedupeDays}) {
     if (config.get(*key) >= regular) continue;
-    return refuse(fmt::format(
-        "{} ({}) must be at least retention.regular_days ({}): what was purged could come back as news",
-        key->spec.name, config.get(*key), regular));
+    problems.push_back(fmt::format("{} ({}) must be at least retention.regular_days ({})", key->spec.name,
+                                   config.get(*key), regular));
   }
+  if (!problems.empty()) return refuse(period_text(problems));
   return {};
 }
 

@@ -465,7 +465,9 @@ inline constexpr Key<std::int64_t> kCapacityBytes{{
     .meaning =
         "How large the database may become, about. From 85 % of it backfill is refused, from 92.5 % events "
         "of "
-        "low-priority topics, and when all of it is in use the oldest weeks go until 95 % is. 0: no limit.",
+        "low-priority topics, and when all of it is in use the oldest weeks go until 95 % is. Kept events, "
+        "known ids and tombstones count, but no purge frees them: with them alone events are refused. 0: no "
+        "limit.",
     .min = 0,
     .max = 1LL << 50,
     .live = true,

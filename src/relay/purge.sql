@@ -1,12 +1,23 @@
 -- Purging stored events (purge.hpp). Times come as parameters, so that whoever calls has the clock. Intervals are hours: a day
 -- of another length, where the clocks change, moves nothing.
 
--- One process at a time does this; the lock belongs to the session.
--- name: try_purge_lock
-SELECT pg_try_advisory_lock(cn_names.lock_purge());
+-- One process at a time does this; the lock belongs to the session. $1: how many milliseconds to wait for it.
+-- name: take_purge_lock
+SELECT cn_relay.take_purge_lock($1);
 
 -- name: purge_unlock
 SELECT pg_advisory_unlock(cn_names.lock_purge());
+
+-- name: database_clock
+SELECT clock_timestamp();
+
+-- name: walk_place
+SELECT after_time, after_text, after_number, finished_at FROM cn_relay.purge_walks WHERE walk = $1;
+
+-- name: put_walk
+INSERT INTO cn_relay.purge_walks AS w (walk, after_time, after_text, after_number, finished_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (walk) DO UPDATE SET after_time = excluded.after_time, after_text = excluded.after_text,
+  after_number = excluded.after_number, finished_at = coalesce(excluded.finished_at, w.finished_at);
 
 -- The weeks of regular events that were over $2 days before $1, the oldest first, with their size on disk.
 -- name: old_weeks
@@ -19,13 +30,13 @@ SELECT w.week, w.bytes FROM (
 WHERE w.week + interval '168 hours' <= $1::timestamptz - make_interval(hours => 24 * $2::integer)
 ORDER BY w.week;
 
--- Regular events of the week $1 in effect that at $2 have to stay longer, up to $4: their topics' longest period is not over.
--- The newest of each topic first; $3: the period of topics without one.
+-- Regular events of the week $1 in effect that at $2 have to stay longer, up to $4: a topic keeps them longer than $3 days, the
+-- period of the node, and that is not over. The newest of each topic first.
 -- name: events_to_keep
 SELECT array_agg(x.event_id), array_agg(x.ingested_at) FROM (
   SELECT l.event_id, l.ingested_at FROM (
-    SELECT s.topic_id, make_interval(hours => 24 * coalesce((s.ingest_policy ->> 'retention_days')::integer, $3)) AS period
-    FROM cn_relay.node_subscriptions s WHERE s.ingest_policy ? 'retention_days') s
+    SELECT s.topic_id, make_interval(hours => 24 * (s.ingest_policy ->> 'retention_days')::integer) AS period
+    FROM cn_relay.node_subscriptions s WHERE (s.ingest_policy ->> 'retention_days')::integer > $3) s
   CROSS JOIN LATERAL (
     SELECT l.event_id, l.ingested_at FROM cn_relay.event_topics l
     WHERE l.topic_id = s.topic_id AND l.lifetime = 'r' AND l.ingested_at >= $1
@@ -45,12 +56,20 @@ SELECT cn_relay.drop_detached();
 -- name: purge_events
 SELECT events, bytes FROM cn_relay.purge_events($1, $2, $3);
 
--- Topics whose own period is shorter than $1 days.
--- name: short_topics
+-- The first topic whose own period is shorter than $1 days, from $2 on; with $3 that one, too.
+-- name: next_short_topic
 SELECT s.topic_id, (s.ingest_policy ->> 'retention_days')::integer AS days FROM cn_relay.node_subscriptions s
-WHERE (s.ingest_policy ->> 'retention_days')::integer < $1 ORDER BY s.topic_id;
+WHERE (s.ingest_policy ->> 'retention_days')::integer < $1 AND s.topic_id >= $2::text COLLATE "C"
+  AND ($3 OR s.topic_id <> $2::text)
+ORDER BY s.topic_id LIMIT 1;
 
--- All four pages: the next $n of what is walked through, of which those that are due come back, and where the page ended.
+-- The shortest periods of events that are kept, by their age and by when they lost their effect: $1 to $3 are those of the node
+-- for regular events, versions that lost their effect and deletion requests.
+-- name: shortest_periods
+SELECT cn_relay.shortest_days(ARRAY['retention_days', 'deletion_days'], least($1::integer, $3::integer)),
+  cn_relay.shortest_days(ARRAY['superseded_days'], $2);
+
+-- All of these pages: the next $n of what is walked through, of which those that are due come back, and where the page ended.
 
 -- Links of the topic $1 after the seq $2, up to $4 of events that at $3 are older than its period of $6 days. Due are those all of
 -- whose topics have a shorter period than the node's of $5 days, and are over it; the others go with their week.
@@ -83,15 +102,36 @@ WITH page AS MATERIALIZED (
   WHERE e.topics = ARRAY[$1] AND e.kind NOT IN (5, 62) AND e.effective_key IS NULL
   ORDER BY p.ingested_seq LIMIT $5
 )
-SELECT (SELECT count(*) FROM page), (SELECT max(ingested_seq) FROM page), array_agg(event_id), array_agg(ingested_at),
-  array_agg(lifetime::text) FROM due;
+SELECT (SELECT count(*) FROM page),
+  CASE WHEN count(*) = $5 THEN max(ingested_seq) ELSE (SELECT max(ingested_seq) FROM page) END,
+  array_agg(event_id), array_agg(ingested_at), array_agg(lifetime::text) FROM due;
+
+-- The next $4 of all events that lost their effect after the time $2 and the id $3, of which up to $5 of the topic $1. Deletion
+-- requests stay.
+-- name: page_of_topic_lost
+WITH page AS MATERIALIZED (
+  SELECT least(e.deleted_at, e.superseded_at, e.expired_at) AS lost_at, e.event_id, e.ingested_at, e.lifetime, e.kind, e.topics
+  FROM cn_relay.events e
+  WHERE (e.deleted_at IS NOT NULL OR e.superseded_at IS NOT NULL OR e.expired_at IS NOT NULL)
+    AND (least(e.deleted_at, e.superseded_at, e.expired_at), e.event_id) > ($2, $3)
+  ORDER BY least(e.deleted_at, e.superseded_at, e.expired_at), e.event_id LIMIT $4
+), due AS MATERIALIZED (
+  SELECT p.* FROM page p WHERE $1 = ANY (p.topics) AND p.kind NOT IN (5, 62) ORDER BY p.lost_at, p.event_id LIMIT $5
+), last AS (
+  SELECT lost_at, event_id FROM page WHERE (SELECT count(*) FROM due) < $5
+  UNION ALL SELECT lost_at, event_id FROM due
+  ORDER BY lost_at DESC, event_id DESC LIMIT 1
+)
+SELECT (SELECT count(*) FROM page), (SELECT lost_at FROM last), (SELECT event_id FROM last), array_agg(event_id),
+  array_agg(ingested_at), array_agg(lifetime::text) FROM due;
 
 -- $1, $2 where the last page ended, $3 the time, $4 how many rows, $5 to $7 the periods of regular events, versions that lost
--- their effect, deletion requests.
+-- their effect, deletion requests, $8 the shortest period that any topic has for these: nothing younger is due.
 -- name: page_of_kept
 WITH page AS MATERIALIZED (
   SELECT e.ingested_at, e.event_id, e.effective_key, e.kind, e.topics FROM cn_relay.events_kept e
-  WHERE e.effective_key IS NULL AND (e.ingested_at, e.event_id) > ($1, $2) AND e.ingested_at < $3
+  WHERE e.effective_key IS NULL AND (e.ingested_at, e.event_id) > ($1, $2)
+    AND e.ingested_at <= $3::timestamptz - make_interval(hours => 24 * $8::integer)
   ORDER BY e.ingested_at, e.event_id LIMIT $4
 ), due AS MATERIALIZED (
   SELECT p.* FROM page p
@@ -107,34 +147,40 @@ WITH page AS MATERIALIZED (
   SELECT least(e.deleted_at, e.superseded_at, e.expired_at) AS lost_at, e.ingested_at, e.event_id, e.effective_key, e.kind,
     e.topics
   FROM cn_relay.events_kept e
-  WHERE e.effective_key IS NOT NULL AND (e.deleted_at IS NOT NULL OR e.superseded_at IS NOT NULL OR e.expired_at IS NOT NULL)
+  WHERE (e.deleted_at IS NOT NULL OR e.superseded_at IS NOT NULL OR e.expired_at IS NOT NULL)
     AND (least(e.deleted_at, e.superseded_at, e.expired_at), e.event_id) > ($1, $2)
-    AND least(e.deleted_at, e.superseded_at, e.expired_at) < $3
+    AND least(e.deleted_at, e.superseded_at, e.expired_at) <= $3::timestamptz - make_interval(hours => 24 * $8::integer)
   ORDER BY least(e.deleted_at, e.superseded_at, e.expired_at), e.event_id LIMIT $4
 ), due AS MATERIALIZED (
   SELECT p.* FROM page p
-  WHERE cn_relay.event_due(p.effective_key, p.kind, p.topics, p.ingested_at, p.lost_at, $5, $6, $7) <= $3
+  WHERE p.effective_key IS NOT NULL
+    AND cn_relay.event_due(p.effective_key, p.kind, p.topics, p.ingested_at, p.lost_at, $5, $6, $7) <= $3
 ), last AS (
   SELECT lost_at, event_id FROM page ORDER BY lost_at DESC, event_id DESC LIMIT 1
 )
 SELECT (SELECT count(*) FROM page), (SELECT lost_at FROM last), (SELECT event_id FROM last), array_agg(event_id),
   array_agg(ingested_at), array_agg('k'::text) FROM due;
 
--- Regular events that lost their effect have no links by which page_of_topic could find them.
+-- Regular events that lost their effect have no links by which page_of_topic could find them. They count from when they were
+-- accepted, so one that lost it a moment ago may be due: $8 says nothing here.
 -- name: page_of_lost_regular
 WITH page AS MATERIALIZED (
-  SELECT e.ingested_at, e.event_id, e.effective_key, e.kind, e.topics FROM cn_relay.events_regular e
-  WHERE (e.deleted_at IS NOT NULL OR e.expired_at IS NOT NULL) AND (e.ingested_at, e.event_id) > ($1, $2)
-    AND e.ingested_at < $3
-  ORDER BY e.ingested_at, e.event_id LIMIT $4
+  SELECT least(e.deleted_at, e.superseded_at, e.expired_at) AS lost_at, e.ingested_at, e.event_id, e.effective_key, e.kind,
+    e.topics
+  FROM cn_relay.events_regular e
+  WHERE (e.deleted_at IS NOT NULL OR e.superseded_at IS NOT NULL OR e.expired_at IS NOT NULL)
+    AND (least(e.deleted_at, e.superseded_at, e.expired_at), e.event_id) > ($1, $2)
+    AND least(e.deleted_at, e.superseded_at, e.expired_at) < $3
+  ORDER BY least(e.deleted_at, e.superseded_at, e.expired_at), e.event_id LIMIT $4
 ), due AS MATERIALIZED (
   SELECT p.* FROM page p
-  WHERE cn_relay.event_due(p.effective_key, p.kind, p.topics, p.ingested_at, NULL, $5, $6, $7) <= $3
+  WHERE $8::integer IS NOT NULL
+    AND cn_relay.event_due(p.effective_key, p.kind, p.topics, p.ingested_at, NULL, $5, $6, $7) <= $3
     AND cn_relay.topic_days(p.topics, 'retention_days', $5) < $5
 ), last AS (
-  SELECT ingested_at, event_id FROM page ORDER BY ingested_at DESC, event_id DESC LIMIT 1
+  SELECT lost_at, event_id FROM page ORDER BY lost_at DESC, event_id DESC LIMIT 1
 )
-SELECT (SELECT count(*) FROM page), (SELECT ingested_at FROM last), (SELECT event_id FROM last), array_agg(event_id),
+SELECT (SELECT count(*) FROM page), (SELECT lost_at FROM last), (SELECT event_id FROM last), array_agg(event_id),
   array_agg(ingested_at), array_agg('r'::text) FROM due;
 
 -- How many blocks a walk has to go through.
@@ -232,9 +278,10 @@ WHERE t.requested_at + make_interval(hours => 24 * greatest(coalesce(t.keep_days
 
 -- ---------------------------------------------------------------------------------------------- periods
 
--- The worst of what contradicts itself: a period of dedupe rows or tombstones that is shorter than one of regular events. $1 to $3
--- are those of the node: regular, tombstones, dedupe. $4 and $5: a topic and the ingest_policy that it is to have; NULL: as they are.
--- name: period_problem
+-- What contradicts itself, the worst first: a period of dedupe rows or tombstones that is shorter than one of regular events. $1
+-- to $3 are those of the node: regular, tombstones, dedupe. $4 and $5: a topic and the ingest_policy that it is to have; NULL: as
+-- they are. Up to $6 of them.
+-- name: period_problems
 WITH t AS MATERIALIZED (
   SELECT s.topic_id, s.ingest_policy AS policy FROM cn_relay.node_subscriptions s
   WHERE s.topic_id IS DISTINCT FROM $4::text AND s.ingest_policy <> '{}'
@@ -250,4 +297,4 @@ WITH t AS MATERIALIZED (
   FROM t CROSS JOIN LATERAL jsonb_each(t.policy) k WHERE k.key IN ('tombstone_days', 'dedupe_days')
 )
 SELECT m.name, m.days, r.name, r.days FROM mark m JOIN regular r ON m.days < r.days
-ORDER BY m.days - r.days, m.name, r.name LIMIT 1;
+ORDER BY m.days - r.days, m.name, r.name LIMIT $6;

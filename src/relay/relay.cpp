@@ -243,6 +243,7 @@ class Relay {
                   refusals_,
                   parts.gossip.get(),
                   [this](const std::shared_ptr<Session>& session) { remember(session); }} {
+    topics_.hold_new_under(parts.pressure);
     topics_.on_change([this] {
       hub_.topics_changed();
       if (bridge_) bridge_->topics_changed();

@@ -1,12 +1,15 @@
 #include "relay/retention.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "base/log.hpp"
 #include "base/timestamp.hpp"
+#include "pg/error.hpp"
 #include "relay/config.hpp"
 #include "relay/purge_pages.hpp"
 #include "relay/purge_sql.hpp"
@@ -28,119 +31,239 @@ std::string day_of(SystemTime time) {
   return format_timestamp(time, 0).substr(0, 10);
 }
 
-// One run through everything. Each function leaves off when a stop is asked for.
-class Run {
- public:
-  Run(pg::Connection& connection, RetentionSteps steps) : connection_(connection), steps_(std::move(steps)) {}
+// Of period_problems, and of those that are named.
+constexpr std::int32_t kProblemsMax = 1'000;
+constexpr std::size_t kProblemsNamed = 10;
 
-  Task<void> all() {
-    // What a process has left that was killed.
-    co_await connection_.query(sql::kDropDetached, {}, step_deadline());
-    co_await weeks();
-    co_await short_topics();
-    co_await walk(sql::kPageOfKept);
-    co_await walk(sql::kPageOfLostVersions);
-    if (!steps_.marks) co_return;
-    pg::Params none;
-    const auto blocks = co_await connection_.query(sql::kBlocks, std::move(none), step_deadline());
-    co_await marks(sql::kPurgeDedupe, blocks.one().get<std::int64_t>(0), steps_.periods.dedupe,
-                   totals_.dedupe_rows);
-    co_await marks(sql::kPurgeTombstones, blocks.one().get<std::int64_t>(1), steps_.periods.tombstone,
-                   totals_.tombstones);
+// As Postgres keeps it.
+SystemTime in_microseconds(SystemTime time) {
+  return std::chrono::floor<std::chrono::microseconds>(time);
+}
+
+// Where a walk is (cn_relay.purge_walks); each uses of it what it needs.
+struct WalkPlace {
+  SystemTime time{};
+  std::string text;
+  std::int64_t number = 0;
+  std::optional<SystemTime> finished_at;
+  [[nodiscard]] bool is_at_start() const { return time == SystemTime{} && text.empty() && number == 0; }
+};
+
+// One turn of everything. Each function leaves off when a stop is asked for.
+class Round {
+ public:
+  Round(pg::Connection& connection, RetentionSteps steps, RetentionTotals before)
+      : connection_(connection), steps_(std::move(steps)) {
+    result_.totals = std::move(before);
+    steps_.at = in_microseconds(steps_.at);
+    began_ = in_microseconds(steps_.began.value_or(steps_.at));
   }
-  [[nodiscard]] const RetentionTotals& totals() const { return totals_; }
+
+  Task<RetentionRound> run() {
+    const auto apart = co_await clock_difference(connection_, steps_.at, step_deadline());
+    if (!clocks_agree(apart)) {
+      result_.clocks_apart = apart;
+      co_return std::move(result_);
+    }
+    co_await turn([this] { return weeks(); });
+    co_await walk("short topics", began_, [this](WalkPlace& place) { return short_topic(place); });
+    const WalkPlace start;
+    const auto any_short = co_await next_short_topic(start);
+    if (!any_short.empty()) {
+      co_await walk("lost regular", began_,
+                    [this](WalkPlace& place) { return page(sql::kPageOfLostRegular, 0, place); });
+    }
+    const auto shortest = co_await connection_.query(
+        sql::kShortestPeriods, {steps_.periods.regular, steps_.periods.superseded, steps_.periods.deletion},
+        step_deadline());
+    shortest_kept_ = shortest.one().get<std::int32_t>(0);
+    shortest_lost_ = shortest.one().get<std::int32_t>(1);
+    co_await walk("kept", began_,
+                  [this](WalkPlace& place) { return page(sql::kPageOfKept, shortest_kept_, place); });
+    co_await walk("lost versions", began_,
+                  [this](WalkPlace& place) { return page(sql::kPageOfLostVersions, shortest_lost_, place); });
+    const auto marks_since = began_ - steps_.marks_every;
+    co_await walk("dedupe rows", marks_since, [this](WalkPlace& place) {
+      return marks(sql::kPurgeDedupe, 0, steps_.periods.dedupe, result_.totals.dedupe_rows, place);
+    });
+    co_await walk("tombstones", marks_since, [this](WalkPlace& place) {
+      return marks(sql::kPurgeTombstones, 1, steps_.periods.tombstone, result_.totals.tombstones, place);
+    });
+    co_return std::move(result_);
+  }
 
  private:
+  // True: the walk is at its end.
+  using Step = std::function<Task<bool>(WalkPlace&)>;
+
+  // With the purge lock. A step that ran into somebody's lock ends the turn, and is left to the next run.
+  Task<void> turn(std::function<Task<void>()> work) {
+    if (result_.is_busy || steps_.stop()) co_return;
+    steps_left_ = steps_.steps_of_turn;
+    const auto until = Deadline::after(steps_.lock_wait + kStepMax);
+    const bool had_lock = co_await with_purge_lock(
+        connection_, steps_.lock_wait, [&](pg::Connection&) { return unless_locked(work); }, until);
+    if (!had_lock) result_.is_busy = true;
+  }
+
+  Task<void> unless_locked(const std::function<Task<void>()>& work) {
+    const auto done = co_await attempt(work());
+    if (done) co_return;
+    if (!pg::waited_for_lock(done.error())) std::rethrow_exception(done.error());
+    ++result_.totals.lock_timeouts;
+    steps_.progress(result_.totals);
+  }
+
+  bool takes_step() {
+    if (steps_.stop()) return false;
+    if (steps_left_ > 0) {
+      --steps_left_;
+      return true;
+    }
+    result_.is_through = false;
+    return false;
+  }
+
   Task<void> weeks() {
+    result_.totals.held.reset();
+    co_await drop();
     const auto old = co_await old_weeks(connection_, steps_.at, steps_.periods.regular, step_deadline());
     for (const auto& week : old) {
-      if (steps_.stop()) co_return;
-      co_await empty_week(week.begins);
-      if (steps_.stop()) co_return;
-      const auto dropped = co_await drop_week(connection_, week.begins, step_deadline());
-      if (!dropped) {
+      const bool is_empty = co_await empty_week(week.begins);
+      if (!is_empty) co_return;
+      const auto events = co_await detach_week(connection_, week.begins, step_deadline());
+      if (!events) {
         // Later weeks are held as well: what holds one has read them all.
-        totals_.held = week.begins;
+        result_.totals.held = week.begins;
         co_return;
       }
-      ++totals_.weeks;
-      totals_.week_events += dropped->events;
-      totals_.bytes += dropped->bytes;
+      ++result_.totals.weeks;
+      result_.totals.week_events += *events;
       log::info("retention", "a week of events was dropped",
-                {{"week", day_of(week.begins)}, {"events", dropped->events}, {"bytes", dropped->bytes}});
+                {{"week", day_of(week.begins)}, {"events", *events}});
+      co_await drop();
       co_await breathe();
     }
   }
 
-  Task<void> empty_week(SystemTime week) {
-    while (!steps_.stop()) {
+  // Also what a process has left that was killed.
+  Task<void> drop() {
+    const auto bytes = co_await drop_detached(connection_, step_deadline());
+    if (!bytes) ++result_.totals.lock_timeouts;
+    result_.totals.bytes += bytes.value_or(0);
+  }
+
+  // True: nothing of it has to stay any more.
+  Task<bool> empty_week(SystemTime week) {
+    while (takes_step()) {
       const auto moved =
           co_await keep_some_of_week(connection_, week, steps_.at, steps_.periods.regular, step_deadline());
-      if (moved == 0) co_return;
-      totals_.moved += moved;
+      if (moved == 0) co_return true;
+      result_.totals.moved += moved;
       co_await breathe();
     }
+    co_return false;
   }
 
-  Task<void> short_topics() {
-    const auto topics =
-        co_await connection_.query(sql::kShortTopics, {steps_.periods.regular}, step_deadline());
-    for (const auto& row : topics) co_await short_topic(row.get<std::string>(0), row.get<std::int32_t>(1));
-    if (!topics.empty()) co_await walk(sql::kPageOfLostRegular);
+  // A turn of one walk, from where it is. Nothing to do: it was at its end since `not_before`.
+  Task<void> walk(std::string_view name, SystemTime not_before, Step step) {
+    co_await turn([&] { return walk_on(name, not_before, step); });
   }
 
-  Task<void> short_topic(std::string topic, std::int32_t days) {
-    std::int64_t after = 0;
-    while (!steps_.stop()) {
-      pg::Params params(topic, after, steps_.at, kWalkRows, steps_.periods.regular, days);
-      const auto page = co_await connection_.query(sql::kPageOfTopic, std::move(params), step_deadline());
-      const auto row = page.one();
-      co_await purge(due_events(row, 2));
-      if (row.get<std::int64_t>(0) < kWalkRows) co_return;
-      after = row.get<std::int64_t>(1);
+  Task<void> walk_on(std::string_view name, SystemTime not_before, const Step& step) {
+    pg::Params named{std::string(name)};
+    const auto rows = co_await connection_.query(sql::kWalkPlace, std::move(named), step_deadline());
+    WalkPlace place;
+    if (!rows.empty()) {
+      const auto row = rows.one();
+      place = {row.get<SystemTime>(0), row.get<std::string>(1), row.get<std::int64_t>(2),
+               row.get<std::optional<SystemTime>>(3)};
     }
+    if (place.is_at_start() && place.finished_at >= not_before && place.finished_at <= steps_.at) co_return;
+    bool is_last = false;
+    const auto walked = co_await attempt(walk_some(place, step, is_last));
+    if (is_last) place = {};
+    pg::Params params(std::string(name), place.time, place.text, place.number,
+                      is_last ? std::optional(steps_.at) : std::nullopt);
+    co_await connection_.query(sql::kPutWalk, std::move(params), step_deadline());
+    if (!walked) std::rethrow_exception(walked.error());
   }
 
-  // In the order of a time and an id; the page's statement says which.
-  Task<void> walk(pg::Statement statement) {
-    SystemTime after{};
-    std::string after_id;
-    while (!steps_.stop()) {
-      pg::Params params(after, after_id, steps_.at, kWalkRows, steps_.periods.regular,
-                        steps_.periods.superseded, steps_.periods.deletion);
-      const auto page = co_await connection_.query(statement, std::move(params), step_deadline());
-      const auto row = page.one();
-      co_await purge(due_events(row, 3));
-      if (row.get<std::int64_t>(0) < kWalkRows) co_return;
-      after = row.get<SystemTime>(1);
-      after_id = row.get<std::string>(2);
-    }
+  Task<void> walk_some(WalkPlace& place, const Step& step, bool& is_last) {
+    while (!is_last && takes_step()) is_last = co_await step(place);
+  }
+
+  // `number`: how far into the topic `text`; below 0: it is done.
+  Task<bool> short_topic(WalkPlace& place) {
+    const auto topics = co_await next_short_topic(place);
+    if (topics.empty()) co_return true;
+    const auto topic = topics.one().get<std::string>(0);
+    if (topic != place.text || place.number < 0) place.number = 0;
+    place.text = topic;
+    pg::Params params(topic, place.number, steps_.at, kWalkRows, steps_.periods.regular,
+                      topics.one().get<std::int32_t>(1));
+    const auto page = co_await connection_.query(sql::kPageOfTopic, std::move(params), step_deadline());
+    const auto row = page.one();
+    const auto links = row.get<std::int64_t>(0);
+    if (links > 0) co_await purge(due_events(row, 2));
+    place.number = links < kWalkRows ? -1 : row.get<std::int64_t>(1);
+    co_return false;
+  }
+
+  Task<pg::Result> next_short_topic(const WalkPlace& place) {
+    pg::Params from(steps_.periods.regular, place.text, place.number >= 0);
+    auto topics = co_await connection_.query(sql::kNextShortTopic, std::move(from), step_deadline());
+    co_return topics;
+  }
+
+  // In the order of a time and an id; the statement says which.
+  Task<bool> page(pg::Statement statement, std::int32_t shortest_days, WalkPlace& place) {
+    pg::Params params(place.time, place.text, steps_.at, kWalkRows, steps_.periods.regular,
+                      steps_.periods.superseded, steps_.periods.deletion, shortest_days);
+    const auto page = co_await connection_.query(statement, std::move(params), step_deadline());
+    const auto row = page.one();
+    const auto rows = row.get<std::int64_t>(0);
+    if (rows > 0) co_await purge(due_events(row, 3));
+    if (rows < kWalkRows) co_return true;
+    place.time = row.get<SystemTime>(1);
+    place.text = row.get<std::string>(2);
+    co_return false;
   }
 
   Task<void> purge(DueEvents due) {
     const auto gone = co_await purge_events(connection_, std::move(due), step_deadline());
-    totals_.events += gone.events;
-    totals_.bytes += gone.bytes;
+    result_.totals.events += gone.events;
+    result_.totals.bytes += gone.bytes;
     co_await breathe();
   }
 
-  Task<void> marks(pg::Statement statement, std::int64_t blocks, std::int32_t days, std::int64_t& gone) {
-    for (std::int64_t block = 0; block < blocks && !steps_.stop(); block += kWalkBlocks) {
-      pg::Params params(block, block + kWalkBlocks, steps_.at, days, steps_.periods.regular);
-      const auto deleted = co_await connection_.query(statement, std::move(params), step_deadline());
-      gone += static_cast<std::int64_t>(deleted.affected());
-      co_await breathe();
-    }
+  // Block by block; `column` of the statement `blocks` says how many there are.
+  Task<bool> marks(pg::Statement statement, std::size_t column, std::int32_t days, std::int64_t& gone,
+                   WalkPlace& place) {
+    pg::Params none;
+    const auto rows = co_await connection_.query(sql::kBlocks, std::move(none), step_deadline());
+    const auto blocks = rows.one().get<std::int64_t>(column);
+    if (place.number >= blocks) co_return true;
+    pg::Params params(place.number, place.number + kWalkBlocks, steps_.at, days, steps_.periods.regular);
+    const auto deleted = co_await connection_.query(statement, std::move(params), step_deadline());
+    gone += static_cast<std::int64_t>(deleted.affected());
+    place.number += kWalkBlocks;
+    co_await breathe();
+    co_return place.number >= blocks;
   }
 
   Task<void> breathe() {
-    steps_.progress(totals_);
+    steps_.progress(result_.totals);
     co_await steps_.pause();
   }
 
   pg::Connection& connection_;
   RetentionSteps steps_;
-  RetentionTotals totals_;
+  RetentionRound result_;
+  SystemTime began_;
+  int steps_left_ = 0;  // of this turn
+  std::int32_t shortest_kept_ = 0;
+  std::int32_t shortest_lost_ = 0;
 };
 
 }  // namespace
@@ -154,24 +277,56 @@ RetentionPeriods retention_periods_from(const Config& config) {
           .dedupe = days(keys::kDedupeDays)};
 }
 
-Task<std::optional<std::string>> period_problem(pg::Connection& connection, RetentionPeriods periods,
-                                                std::optional<std::string> topic,
-                                                std::optional<std::string> policy, Deadline deadline) {
-  pg::Params params(periods.regular, periods.tombstone, periods.dedupe, topic, policy);
-  const auto rows = co_await connection.query(sql::kPeriodProblem, std::move(params), deadline);
-  if (rows.empty()) co_return std::nullopt;
-  const auto row = rows.one();
-  co_return fmt::format("{} ({}) must be at least {} ({}): what was purged could come back as news",
-                        row.get<std::string>(0), row.get<std::int32_t>(1), row.get<std::string>(2),
-                        row.get<std::int32_t>(3));
+Task<std::vector<std::string>> period_problems(pg::Connection& connection, RetentionPeriods periods,
+                                               std::optional<std::string> topic,
+                                               std::optional<std::string> policy, Deadline deadline) {
+  pg::Params params(periods.regular, periods.tombstone, periods.dedupe, topic, policy, kProblemsMax);
+  const auto rows = co_await connection.query(sql::kPeriodProblems, std::move(params), deadline);
+  std::vector<std::string> problems;
+  for (const auto& row : rows) {
+    problems.push_back(fmt::format("{} ({}) must be at least {} ({})", row.get<std::string>(0),
+                                   row.get<std::int32_t>(1), row.get<std::string>(2),
+                                   row.get<std::int32_t>(3)));
+  }
+  co_return problems;
+}
+
+std::string period_text(const std::vector<std::string>& problems) {
+  const auto named = std::min(problems.size(), kProblemsNamed);
+  auto text = fmt::format(
+      "{}", fmt::join(problems.begin(), problems.begin() + static_cast<std::ptrdiff_t>(named), "; "));
+  if (named < problems.size()) text += fmt::format("; and {} more of that kind", problems.size() - named);
+  return text + ": what was purged could come back as news";
+}
+
+std::vector<std::string> new_problems(const std::vector<std::string>& before,
+                                      std::vector<std::string> after) {
+  std::erase_if(after, [&](const auto& problem) {
+    return std::find(before.begin(), before.end(), problem) != before.end();
+  });
+  return after;
+}
+
+Task<RetentionRound> retention_round(pg::Connection& connection, RetentionSteps steps,
+                                     RetentionTotals before) {
+  Round round(connection, std::move(steps), std::move(before));
+  auto result = co_await round.run();
+  co_return result;
 }
 
 Task<std::optional<RetentionTotals>> run_retention(pg::Connection& connection, RetentionSteps steps) {
-  Run run(connection, std::move(steps));
-  const bool done =
-      co_await with_purge_lock(connection, [&run](pg::Connection&) { return run.all(); }, step_deadline());
-  if (!done) co_return std::nullopt;
-  co_return run.totals();
+  RetentionRound round;
+  do {
+    round = co_await retention_round(connection, steps, std::move(round.totals));
+    if (round.clocks_apart) throw UserError(clocks_text(*round.clocks_apart));
+    if (round.is_busy) co_return std::nullopt;
+  } while (!round.is_through && !steps.stop());
+  co_return std::move(round.totals);
+}
+
+std::string clocks_text(std::chrono::seconds apart) {
+  return fmt::format("the clock of this machine is {} s {} the database's: nothing is purged by age",
+                     std::abs(apart.count()), apart.count() < 0 ? "behind" : "ahead of");
 }
 
 Task<std::vector<PlanLine>> plan_retention(pg::Connection& connection, RetentionPeriods periods,
@@ -222,13 +377,21 @@ Retention::Retention(const Executor& executor, RetentionOptions options, const C
       last_run_(registry.gauge("todoke_retention_last_run_seconds",
                                "Unix time at which retention was through the last time.")),
       held_(registry.gauge("todoke_retention_held_back",
-                           "1: an open transaction keeps a week of old events from going.")) {
+                           "1: an open transaction keeps a week of old events from going.")),
+      lock_timeouts_(registry.counter(
+          "todoke_retention_lock_timeouts_total",
+          "Steps of retention that ran into somebody's lock and were put off to the next run.")),
+      clocks_apart_(
+          registry.gauge("todoke_retention_clocks_apart",
+                         "1: the clocks of node and database differ by minutes; nothing is purged by "
+                         "age.")) {
   options_.connect.application_name = "todoke retention";
 }
 
 Task<void> Retention::run() {
   co_await PeriodicService::run();
   health_.forget("retention");
+  health_.forget("retention clock");
   health_.forget("retention periods");
 }
 
@@ -241,31 +404,51 @@ Task<void> Retention::round(RoundCause /*cause*/) {
   RetentionSteps steps;
   steps.periods = *periods_.load();
   steps.at = now;
-  steps.marks = !marks_at_ || now - *marks_at_ >= options_.marks_every || now < *marks_at_;
+  steps.began = began_.value_or(now);
+  steps.marks_every = options_.marks_every;
   steps.pause = [this] { return pause(options_.step_every); };
   steps.stop = [this] { return stop_asked(); };
   steps.progress = [this](const RetentionTotals& totals) { count(totals); };
   counted_ = {};
   const auto connection = co_await pg::Connection::connect(options_.connect, step_deadline());
-  tell_periods(
-      co_await period_problem(*connection, steps.periods, std::nullopt, std::nullopt, step_deadline()));
-  const bool reads_marks = steps.marks;
-  const auto totals = co_await run_retention(*connection, std::move(steps));
-  if (!totals) co_return;
-  count(*totals);
-  tell(*totals);
-  if (stop_asked()) co_return;
-  if (reads_marks) marks_at_ = now;
-  last_run_.set(std::chrono::duration<double>(clock_.now().time_since_epoch()).count());
+  const auto problems =
+      co_await period_problems(*connection, steps.periods, std::nullopt, std::nullopt, step_deadline());
+  tell_periods(problems);
+  const auto began = steps.began;
+  const auto done = co_await retention_round(*connection, std::move(steps));
+  tell_clocks(done.clocks_apart);
+  if (done.clocks_apart) co_return;
+  count(done.totals);
+  if (done.is_busy || stop_asked()) co_return;
+  tell_held(done.totals);
+  began_ = done.is_through ? std::nullopt : std::optional(began);
+  if (done.is_through) {
+    last_run_.set(std::chrono::duration<double>(clock_.now().time_since_epoch()).count());
+  } else {
+    wake_up();
+  }
 }
 
 // Nothing comes back all the same: a dedupe row is kept for the longest period of regular events at least.
-void Retention::tell_periods(const std::optional<std::string>& problem) {
-  if (!problem) {
+void Retention::tell_periods(const std::vector<std::string>& problems) {
+  if (problems.empty()) {
     health_.forget("retention periods");
     return;
   }
-  health_.report("retention periods", false, {HealthState::degraded, *problem});
+  health_.report("retention periods", false, {HealthState::degraded, period_text(problems)});
+}
+
+void Retention::tell_clocks(std::optional<std::chrono::seconds> apart) {
+  clocks_apart_.set(apart ? 1 : 0);
+  if (!apart) {
+    health_.forget("retention clock");
+    clocks_told_ = false;
+    return;
+  }
+  health_.report("retention clock", false, {HealthState::degraded, clocks_text(*apart)});
+  if (!std::exchange(clocks_told_, true))
+    log::error("retention", "the clocks of node and database differ: nothing is purged by age",
+               {{"ahead_s", apart->count()}});
 }
 
 void Retention::count(const RetentionTotals& now) {
@@ -278,13 +461,15 @@ void Retention::count(const RetentionTotals& now) {
   add(rows_.with({"events"}), counted_.events, now.events);
   add(rows_.with({"event_dedupe"}), counted_.dedupe_rows, now.dedupe_rows);
   add(rows_.with({"deletion_tombstones"}), counted_.tombstones, now.tombstones);
+  add(lock_timeouts_, counted_.lock_timeouts, now.lock_timeouts);
   counted_ = now;
 }
 
-void Retention::tell(const RetentionTotals& totals) {
+void Retention::tell_held(const RetentionTotals& totals) {
   held_.set(totals.held ? 1 : 0);
   if (!totals.held) {
     health_.forget("retention");
+    held_told_.reset();
     return;
   }
   health_.report(
@@ -293,7 +478,8 @@ void Retention::tell(const RetentionTotals& totals) {
        fmt::format(
            "a transaction that has read events stays open (pg_stat_activity): the week of {} can't go",
            day_of(*totals.held))});
-  log::warning("retention", "an open transaction keeps a week of events from going; the next round goes on",
+  if (std::exchange(held_told_, totals.held) == totals.held) return;
+  log::warning("retention", "an open transaction keeps a week of events from going; a later round goes on",
                {{"week", day_of(*totals.held)}});
 }
 

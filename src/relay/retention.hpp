@@ -10,8 +10,16 @@
 // An event of several topics goes when the longest of their periods is over. Purging writes nothing to the log: the
 // event is not invalid, only forgotten. Sent again, it is a duplicate as long as its dedupe row is there.
 //
-// Every step is a short transaction (purge.hpp), so a run that is killed leaves all consistent, and the next one goes
-// on. Waits for nobody: a week that an open transaction holds goes in a later round, which health tells.
+//   round:  weeks ──▶ topics with a shorter period ──▶ kept events ──▶ lost versions ──▶ dedupe rows, tombstones
+//           each a turn of at most `steps_of_turn` steps, with the purge lock; between two turns others have it
+//
+// A walk that has not come to its end in its turn goes on in the next round, which follows at once; where it is stands in
+// cn_relay.purge_walks, so that whoever comes next goes on there, after a restart too. Every step is a short transaction
+// (purge.hpp), so a run that is killed leaves all consistent. Waits for nobody: a week that an open transaction holds,
+// and a step that ran into a lock, is put off to the next run; health and a counter tell.
+//
+// Whether an event is old is said by the clock of this machine about times of the database's. Where the two are minutes
+// apart (kClockDifferenceMax) nothing is purged, and health tells.
 #pragma once
 
 #include <atomic>
@@ -30,11 +38,16 @@ namespace todoke::relay {
 
 RetentionPeriods retention_periods_from(const Config& config);
 
-// What contradicts itself, for people: a period of dedupe rows or tombstones that is shorter than one of regular
-// events, topics included. `topic` and `policy`: as if the topic had this ingest_policy. Nothing: all is well.
-Task<std::optional<std::string>> period_problem(pg::Connection& connection, RetentionPeriods periods,
-                                                std::optional<std::string> topic,
-                                                std::optional<std::string> policy, Deadline deadline);
+// What contradicts itself, for people, the worst first: periods of dedupe rows or tombstones that are shorter than one of
+// regular events, topics included. `topic` and `policy`: as if the topic had this ingest_policy. Empty: all is well. Each
+// is one text such as "retention.dedupe_days (20) must be at least retention.regular_days (30)"; a thousand at most.
+Task<std::vector<std::string>> period_problems(pg::Connection& connection, RetentionPeriods periods,
+                                               std::optional<std::string> topic,
+                                               std::optional<std::string> policy, Deadline deadline);
+// Pure: all of them as one text, the first ten by name.
+std::string period_text(const std::vector<std::string>& problems);
+// Pure: those that were not there before. What was wrong before stays changeable: that is how an operator mends it.
+std::vector<std::string> new_problems(const std::vector<std::string>& before, std::vector<std::string> after);
 
 // What a run has done so far.
 struct RetentionTotals {
@@ -45,20 +58,40 @@ struct RetentionTotals {
   std::int64_t dedupe_rows = 0;
   std::int64_t tombstones = 0;
   std::int64_t bytes = 0;          // of partitions as they were on disk, of events as topic_usage counts them
+  std::int64_t lock_timeouts = 0;  // steps that ran into somebody's lock
   std::optional<SystemTime> held;  // the week that a transaction keeps from going
 };
+
+// Some 50 ms each with their pause, so that capacity waits a few seconds for the purge lock.
+inline constexpr int kStepsOfTurn = 100;
 
 struct RetentionSteps {
   RetentionPeriods periods;
   SystemTime at;
-  bool marks = true;  // dedupe rows and tombstones, too: that reads both tables
+  // When the run began: what was walked to its end since then is left out. Nothing: now.
+  std::optional<SystemTime> began;
+  // Dedupe rows and tombstones are read whole, and only if they were not for so long.
+  std::chrono::hours marks_every{0};
+  int steps_of_turn = kStepsOfTurn;
+  std::chrono::milliseconds lock_wait{5'000};
   std::function<Task<void>()> pause = []() -> Task<void> { co_return; };  // between steps
   std::function<bool()> stop = [] { return false; };                      // asked between steps
   std::function<void(const RetentionTotals&)> progress = [](const auto&) {};
 };
 
-// One run, with the purge lock. Nothing: another process is at it.
+struct RetentionRound {
+  RetentionTotals totals;
+  bool is_through = true;                            // false: another round goes on
+  bool is_busy = false;                              // another process has the purge lock
+  std::optional<std::chrono::seconds> clocks_apart;  // nothing was done; this machine's is ahead by so much
+};
+// One turn of everything. `before`: what the rounds before it have done, for `progress`.
+Task<RetentionRound> retention_round(pg::Connection& connection, RetentionSteps steps,
+                                     RetentionTotals before = {});
+// Rounds until one is through. Nothing: another process purges. Throws UserError where the clocks are apart.
 Task<std::optional<RetentionTotals>> run_retention(pg::Connection& connection, RetentionSteps steps);
+// Pure, for people.
+std::string clocks_text(std::chrono::seconds apart);
 
 // What a run at that time would do; a line for each partition, and for what goes by itself. It reads the whole
 // of the tables that it counts.
@@ -98,21 +131,26 @@ class Retention final : public PeriodicService {
 
  private:
   void count(const RetentionTotals& now);
-  void tell(const RetentionTotals& totals);
-  void tell_periods(const std::optional<std::string>& problem);
+  void tell_held(const RetentionTotals& totals);
+  void tell_periods(const std::vector<std::string>& problems);
+  void tell_clocks(std::optional<std::chrono::seconds> apart);
 
   RetentionOptions options_;
   const Clock& clock_;
   HealthBoard& health_;
   SharedValue<RetentionPeriods> periods_;
-  std::optional<SystemTime> marks_at_;       // when they were read last
-  RetentionTotals counted_;                  // of this round, in the metrics already
+  std::optional<SystemTime> began_;      // the run that is under way
+  RetentionTotals counted_;              // of this round, in the metrics already
+  std::optional<SystemTime> held_told_;  // the log tells of each week once
+  bool clocks_told_ = false;
   metrics::Counter& weeks_;                  // todoke_retention_partitions_dropped_total
   metrics::Counter& week_events_;            // todoke_retention_partition_rows_total
   metrics::Counter& moved_;                  // todoke_retention_rows_moved_total
   metrics::Family<metrics::Counter>& rows_;  // todoke_retention_rows_deleted_total{table}
   metrics::Gauge& last_run_;                 // todoke_retention_last_run_seconds
   metrics::Gauge& held_;                     // todoke_retention_held_back
+  metrics::Counter& lock_timeouts_;          // todoke_retention_lock_timeouts_total
+  metrics::Gauge& clocks_apart_;             // todoke_retention_clocks_apart
 };
 
 }  // namespace todoke::relay

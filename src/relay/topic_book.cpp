@@ -95,6 +95,10 @@ TopicBook::TopicBook(const Executor& executor, TopicSettings settings, pg::Pool&
       pool_(pool),
       listener_(listener),
       enabled_(registry.gauge("todoke_topics_enabled", "Topics that the node takes.")),
+      held_gauge_(registry.gauge(
+          "todoke_topics_held",
+          "Topics that were enabled while the backlog of the log's consumers is too long; they "
+          "are taken when it is shorter.")),
       periods_(std::make_shared<const RetentionPeriods>(settings_.periods)),
       topics_(std::make_shared<const TopicSet>(settings_, settings_.periods, TopicSet::Topics())) {}
 
@@ -113,9 +117,9 @@ Task<void> TopicBook::start() {
 Task<void> TopicBook::refuse_periods() {
   const auto deadline = Deadline::after(kLoadMax);
   const auto lease = co_await pool_.acquire(deadline);
-  const auto problem =
-      co_await period_problem(*lease, *periods_.load(), std::nullopt, std::nullopt, deadline);
-  if (problem) throw UserError(*problem);
+  const auto problems =
+      co_await period_problems(*lease, *periods_.load(), std::nullopt, std::nullopt, deadline);
+  if (!problems.empty()) throw UserError(period_text(problems));
 }
 
 Task<void> TopicBook::run() {
@@ -128,6 +132,10 @@ Task<void> TopicBook::round(RoundCause /*cause*/) {
   const auto lease = co_await pool_.acquire(deadline);
   const auto rows = co_await lease->query(sql::kLoadTopics, {settings_.enabled_max + 1}, deadline);
   const auto periods = *periods_.load();
+  const auto before = topics_.load();
+  const bool holds_new = has_loaded_ && pressure_ != nullptr &&
+                         pressure_->of(outbox::PressureInput::backlog) == outbox::kPressureMax;
+  std::size_t held = 0;
   TopicSet::Topics enabled;
   for (const auto& row : rows) {
     if (enabled.size() == static_cast<std::size_t>(settings_.enabled_max)) {
@@ -135,6 +143,10 @@ Task<void> TopicBook::round(RoundCause /*cause*/) {
                    "more topics are enabled than topics.enabled_max allows: the newest are left out",
                    {{"limit", settings_.enabled_max}});
       break;
+    }
+    if (holds_new && !before->enabled().contains(row.get<std::string>(0))) {
+      ++held;
+      continue;
     }
     const auto days = row.get<std::optional<std::int64_t>>(1);
     TopicSet::Topic topic;
@@ -147,11 +159,21 @@ Task<void> TopicBook::round(RoundCause /*cause*/) {
     topic.limits = {row.get<std::int64_t>(7), row.get<std::int64_t>(8), row.get<bool>(9)};
     enabled.emplace(row.get<std::string>(0), topic);
   }
+  has_loaded_ = true;
   enabled_.set(static_cast<double>(enabled.size()));
   auto fresh = std::make_shared<const TopicSet>(settings_, periods, std::move(enabled));
-  if (*fresh == *topics_.load()) co_return;
-  topics_.store(std::move(fresh));
-  if (on_change_) on_change_();
+  const bool has_changed = !(*fresh == *before);
+  if (has_changed) topics_.store(std::move(fresh));
+  tell_held(held);
+  if (has_changed && on_change_) on_change_();
+}
+
+void TopicBook::tell_held(std::size_t held) {
+  held_gauge_.set(static_cast<double>(held));
+  if (held > held_)
+    log::warning("topics", "no further topic is taken while a mandatory consumer of the log is so far behind",
+                 {{"held", held}});
+  held_ = held;
 }
 
 }  // namespace todoke::relay

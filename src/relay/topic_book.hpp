@@ -1,5 +1,6 @@
 // The topics that the node takes, as node_subscriptions has them. Follows the table: woken by NOTIFY, and by
-// a look every few seconds. Readers get an immutable set and never wait.
+// a look every few seconds. Readers get an immutable set and never wait. Two things keep an enabled topic out:
+// topics.enabled_max, and the third step of the pressure by backlog.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "base/shared_value.hpp"
 #include "nostr/event.hpp"
 #include "nostr/texts.hpp"
+#include "outbox/pressure.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 #include "relay/incoming.hpp"
@@ -99,6 +101,9 @@ class TopicBook final : public PeriodicService {
   [[nodiscard]] const TopicSettings& settings() const { return settings_; }
   // Holds for what is accepted from a moment later on. From anywhere.
   void set_periods(const RetentionPeriods& periods);
+  // While the backlog presses as hard as it can (outbox/pressure.hpp) no topic is taken that was not taken before; what
+  // the table says stays. To be set before start().
+  void hold_new_under(const outbox::Pressure& pressure) { pressure_ = &pressure; }
   // Called on the executor after every change. To be set before start().
   void on_change(std::function<void()> callback) { on_change_ = std::move(callback); }
 
@@ -109,11 +114,16 @@ class TopicBook final : public PeriodicService {
   Task<void> round(RoundCause cause) override;
   // Throws UserError where the periods of topics and those of the node contradict each other.
   Task<void> refuse_periods();
+  void tell_held(std::size_t held);
 
   TopicSettings settings_;
   pg::Pool& pool_;
   pg::Listener& listener_;
-  metrics::Gauge& enabled_;  // todoke_topics_enabled
+  const outbox::Pressure* pressure_ = nullptr;
+  bool has_loaded_ = false;
+  std::size_t held_ = 0;
+  metrics::Gauge& enabled_;     // todoke_topics_enabled
+  metrics::Gauge& held_gauge_;  // todoke_topics_held
   pg::Listener::Subscription subscription_;
   std::function<void()> on_change_;
   SharedValue<RetentionPeriods> periods_;

@@ -45,23 +45,60 @@ void let_days_pass(const RelayRig& rig, int days) {
       days));
 }
 
+// Six hundred events that have to move out of two weeks, and as many that go with them.
+void fill_two_weeks(const RelayRig& rig) {
+  rig.sql(fmt::format(
+      R"(SELECT cn_relay.ensure_week(now() - interval '45 days'), cn_relay.ensure_week(now() - interval '52 days');
+         CREATE TEMP TABLE n AS SELECT i, 'id' || i AS id, now() - make_interval(days => 45 + 7 * (i % 2)) AS at,
+           CASE WHEN i % 4 < 2 THEN '{}' ELSE '{}' END AS topic_id FROM generate_series(1, 1200) i;
+         INSERT INTO cn_relay.events (event_id, pubkey, kind, created_at, tags, content, sig, ingested_at, ingested_seq,
+           source, topics) SELECT id, 'p', 1, i, '[["p","x"]]', '', 's', at, i, 'ws', ARRAY[topic_id] FROM n;
+         INSERT INTO cn_relay.event_topics (topic_id, event_id, pubkey, kind, created_at, ingested_at, ingested_seq)
+           SELECT topic_id, id, 'p', 1, i, at, i FROM n;
+         INSERT INTO cn_relay.event_tags (name, value, created_at, event_id, ingested_at) SELECT 'p', 'x', i, id, at FROM n;
+         INSERT INTO cn_relay.event_dedupe (event_id) SELECT id FROM n;
+         SELECT cn_relay.recount_usage())",
+      topic('1'), topic('2')));
+}
+
 class RetentionOfEvents : public TopicsTest {
  protected:
   RetentionOfEvents() {
     for (const char digit : {'1', '2', '3'}) enable_topic(rig, topic(digit));
   }
 
-  RetentionTotals run(RetentionPeriods periods = {}) {
+  RetentionTotals run(RetentionPeriods periods = {}, std::chrono::milliseconds lock_wait = kPatience) {
     const auto totals = run_task([&]() -> Task<std::optional<RetentionTotals>> {
       const auto connection = co_await rig.database()->connect();
       relay::RetentionSteps steps;
       steps.periods = periods;
       steps.at = SystemClock().now();
+      steps.lock_wait = lock_wait;
       co_return co_await relay::run_retention(*connection, std::move(steps));
     });
     if (!totals) throw std::runtime_error("somebody else has the purge lock");
     EXPECT_EQ(rig.value("SELECT cn_relay.recount_usage()"), "0") << "topic_usage is not what is stored";
     return *totals;
+  }
+  // One round, of turns of so many steps.
+  relay::RetentionRound round_of(int steps_of_turn, std::chrono::seconds clock_shift = {}) {
+    return run_task([&]() -> Task<relay::RetentionRound> {
+      const auto connection = co_await rig.database()->connect();
+      relay::RetentionSteps steps;
+      steps.at = SystemClock().now() + clock_shift;
+      steps.steps_of_turn = steps_of_turn;
+      co_return co_await relay::retention_round(*connection, std::move(steps));
+    });
+  }
+  // Regular events that are kept longer, accepted so many days ago.
+  void fill_kept(const std::string& topic_id, int first, int count, int days) {
+    rig.sql(fmt::format(
+        R"(INSERT INTO cn_relay.events (event_id, pubkey, kind, created_at, tags, content, sig, ingested_at, ingested_seq,
+             source, topics, lifetime)
+           SELECT 'id' || i, 'p', 1, i, '[]', '', 's', now() - make_interval(days => {}, secs => i), i, 'ws', ARRAY['{}'], 'k'
+           FROM generate_series({}, {}) i;
+           SELECT cn_relay.recount_usage())",
+        days, topic_id, first, first + count - 1));
   }
   std::map<std::string, std::int64_t> plan(RetentionPeriods periods = {}) {
     const auto lines = run_task([&]() -> Task<std::vector<relay::PlanLine>> {
@@ -381,7 +418,7 @@ TEST_F(RetentionOfEvents, AnOpenTransactionHoldsAWeekAndTheNextRunDropsIt) {
 TEST_F(RetentionOfEvents, OneProcessAtATimeRunsIt) {
   SqlSession other(rig.database()->url());
   other.run("SELECT pg_advisory_lock(cn_names.lock_purge())");
-  EXPECT_THROW(run(), std::runtime_error);
+  EXPECT_THROW(run({}, std::chrono::milliseconds(1)), std::runtime_error);
 }
 
 TEST_F(RetentionOfEvents, AnAuditKnowsWhatWasPurged) {
@@ -410,25 +447,40 @@ TEST_F(RetentionOfEvents, AnAuditKnowsWhatWasPurged) {
 }
 
 TEST_F(RetentionOfEvents, PeriodsThatContradictEachOtherAreNamed) {
-  const auto problem = [&](RetentionPeriods periods) {
-    return run_task([&]() -> Task<std::optional<std::string>> {
+  const auto problems = [&](RetentionPeriods periods) {
+    return run_task([&]() -> Task<std::vector<std::string>> {
       const auto connection = co_await rig.database()->connect();
-      co_return co_await relay::period_problem(*connection, periods, std::nullopt, std::nullopt,
-                                               soon_enough());
+      co_return co_await relay::period_problems(*connection, periods, std::nullopt, std::nullopt,
+                                                soon_enough());
     });
   };
-  EXPECT_EQ(problem({}), std::nullopt);
-  EXPECT_THAT(problem({.regular = 30, .dedupe = 20}).value_or(""),
-              StartsWith("retention.dedupe_days (20) must be at least retention.regular_days (30)"));
+  EXPECT_THAT(problems({}), IsEmpty());
+  EXPECT_THAT(problems({.regular = 30, .dedupe = 20}),
+              ElementsAre("retention.dedupe_days (20) must be at least retention.regular_days (30)"));
+  const auto kept = "retention_days of " + topic('1') + " (200)";
   set_policy(topic('1'), R"({"retention_days": 200})");
-  EXPECT_THAT(
-      problem({.tombstone = 300}).value_or(""),
-      StartsWith("retention.dedupe_days (180) must be at least retention_days of " + topic('1') + " (200)"));
-  EXPECT_EQ(problem({.tombstone = 200, .dedupe = 200}), std::nullopt);
+  EXPECT_THAT(problems({.tombstone = 300}),
+              ElementsAre("retention.dedupe_days (180) must be at least " + kept));
+  EXPECT_THAT(problems({.tombstone = 200, .dedupe = 200}), IsEmpty());
   set_policy(topic('2'), R"({"tombstone_days": 100})");
-  EXPECT_THAT(problem({.tombstone = 200, .dedupe = 200}).value_or(""),
-              StartsWith("tombstone_days of " + topic('2') + " (100) must be at least retention_days of " +
-                         topic('1') + " (200)"));
+  EXPECT_THAT(problems({.regular = 150, .tombstone = 190}),
+              UnorderedElementsAre("retention.dedupe_days (180) must be at least " + kept,
+                                   "retention.tombstone_days (190) must be at least " + kept,
+                                   "tombstone_days of " + topic('2') + " (100) must be at least " + kept,
+                                   "tombstone_days of " + topic('2') +
+                                       " (100) must be at least retention.regular_days (150)"));
+}
+
+TEST(PeriodProblems, OnlyWhatIsNewIsRefusedAndAllOfItIsNamed) {
+  const std::vector<std::string> before{"a (1) must be at least b (2)"};
+  auto after = before;
+  EXPECT_THAT(relay::new_problems(before, after), IsEmpty());
+  after.emplace_back("c (1) must be at least d (2)");
+  after.emplace_back("e (1) must be at least f (2)");
+  EXPECT_EQ(
+      relay::period_text(relay::new_problems(before, after)),
+      "c (1) must be at least d (2); e (1) must be at least f (2): what was purged could come back as news");
+  EXPECT_THAT(relay::period_text(std::vector<std::string>(12, "x")), HasSubstr("; and 2 more of that kind"));
 }
 
 TEST_F(RetentionOfEvents, ARelayDoesNotStartWithPeriodsThatContradictEachOther) {
@@ -492,14 +544,17 @@ TEST_F(RetentionOfEvents, CapacityPurgesTheOldestWeekAndTheOldestOfATopic) {
   run_task([&]() -> Task<void> {
     const auto connection = co_await rig.database()->connect();
     const auto pause = []() -> Task<void> { co_return; };
-    const auto week = co_await relay::purge_oldest_week(*connection, now, 7, pause, soon_enough());
+    const auto begun = co_await relay::purge_oldest_week(*connection, now, 7, 30, 1, pause, soon_enough());
+    EXPECT_TRUE(begun.under_way);
+    EXPECT_EQ(begun.moved, 1);
+    const auto week = co_await relay::purge_oldest_week(*connection, now, 7, 30, 1, pause, soon_enough());
     EXPECT_TRUE(week.dropped);
     EXPECT_EQ(week.purged.events, 1);
-    EXPECT_EQ(week.moved, 1);
-    const auto none = co_await relay::purge_oldest_week(*connection, now, 7, pause, soon_enough());
-    EXPECT_FALSE(none.dropped || none.held);
+    const auto none = co_await relay::purge_oldest_week(*connection, now, 7, 30, 1, pause, soon_enough());
+    EXPECT_FALSE(none.dropped || none.held || none.under_way);
+    relay::TopicPlace place;
     const auto page =
-        co_await relay::purge_oldest_of_topic(*connection, topic('1'), now, 0, 100, soon_enough());
+        co_await relay::purge_oldest_of_topic(*connection, topic('1'), now, place, 100, soon_enough());
     EXPECT_TRUE(page.is_last);
     EXPECT_EQ(page.purged.events, 1);
     const auto left = co_await relay::usage_of_topic(*connection, topic('1'), soon_enough());
@@ -509,6 +564,204 @@ TEST_F(RetentionOfEvents, CapacityPurgesTheOldestWeekAndTheOldestOfATopic) {
   EXPECT_FALSE(is_stored(oldest));
   EXPECT_TRUE(is_stored(shared)) << "another topic has it too";
   EXPECT_EQ(rig.value("SELECT cn_relay.recount_usage()"), "0");
+}
+
+TEST_F(RetentionOfEvents, FromCapacityOnlyAPeriodLongerThanTheNodesProtects) {
+  set_policy(topic('1'), R"({"retention_days": 20})");
+  set_policy(topic('2'), R"({"retention_days": 60})");
+  const auto shorter = note_in(in("1"));
+  const auto longer = note_in(in("2"));
+  store(shorter);
+  store(longer);
+  let_days_pass(rig, 15);
+  const auto week = run_task([&]() -> Task<relay::OldestWeek> {
+    const auto connection = co_await rig.database()->connect();
+    const auto pause = []() -> Task<void> { co_return; };
+    co_return co_await relay::purge_oldest_week(*connection, SystemClock().now(), 7, 30, 10, pause,
+                                                soon_enough());
+  });
+  EXPECT_TRUE(week.dropped);
+  // The longer one is a kept event from the beginning, or was moved.
+  EXPECT_TRUE(is_stored(longer));
+  EXPECT_FALSE(is_stored(shorter));
+}
+
+TEST_F(RetentionOfEvents, OthersHaveThePurgeLockBetweenTwoTurns) {
+  set_policy(topic('1'), R"({"retention_days": 90})");
+  fill_two_weeks(rig);
+  std::jthread other;
+  std::string moved_meanwhile;
+  const auto is_waiting = [&] {
+    return rig.value(
+               "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = "
+               "current_database() "
+               "WHERE l.locktype = 'advisory' AND NOT l.granted "
+               "AND (l.classid::bigint << 32 | l.objid::bigint) = cn_names.lock_purge()") == "1";
+  };
+  const auto totals = run_task([&]() -> Task<std::optional<RetentionTotals>> {
+    const auto connection = co_await rig.database()->connect();
+    relay::RetentionSteps steps;
+    steps.at = SystemClock().now();
+    steps.steps_of_turn = 1;
+    steps.lock_wait = kPatience;
+    steps.pause = [&]() -> Task<void> {
+      if (other.joinable()) co_return;
+      other = std::jthread([&] {
+        SqlSession session(rig.database()->url());
+        session.run(
+            fmt::format("SELECT cn_relay.take_purge_lock({})", std::chrono::milliseconds(kPatience).count()));
+        moved_meanwhile = session.value("SELECT count(*) FROM cn_relay.events_kept");
+      });
+      wait_until("somebody who waits for the purge lock", is_waiting);
+    };
+    co_return co_await relay::run_retention(*connection, std::move(steps));
+  });
+  ASSERT_TRUE(totals);
+  EXPECT_EQ(totals->moved, 600);
+  EXPECT_EQ(totals->weeks, 2);
+  other.join();
+  EXPECT_EQ(moved_meanwhile, "200") << "it had to wait for more than one turn";
+}
+
+TEST_F(RetentionOfEvents, AWalkGoesOnWhereItWasAfterARestartToo) {
+  set_policy(topic('1'), R"({"retention_days": 36500})");
+  fill_kept(topic('1'), 1, 200, 80);
+  fill_kept(topic('2'), 201, 1, 40);
+  // Each round is one of another process, that knows nothing of the others.
+  EXPECT_FALSE(round_of(1).is_through);
+  EXPECT_EQ(rows("events"), "201");
+  EXPECT_EQ(round_of(1).totals.events, 1);
+  EXPECT_EQ(rows("events"), "200");
+}
+
+TEST_F(RetentionOfEvents, KeptEventsYoungerThanTheShortestPeriodAreNotLookedAt) {
+  set_policy(topic('1'), R"({"retention_days": 36500})");
+  fill_kept(topic('1'), 1, 300, 10);
+  EXPECT_TRUE(round_of(1).is_through);
+  set_policy(topic('2'), R"({"deletion_days": 5})");
+  EXPECT_FALSE(round_of(1).is_through);
+}
+
+TEST_F(RetentionOfEvents, DedupeRowsAreReadOnceADayAlsoAfterARestart) {
+  store(note_in(in("1")));
+  const auto round = [&] {
+    return run_task([&]() -> Task<relay::RetentionRound> {
+      const auto connection = co_await rig.database()->connect();
+      relay::RetentionSteps steps;
+      steps.at = SystemClock().now();
+      steps.marks_every = std::chrono::hours(24);
+      co_return co_await relay::retention_round(*connection, std::move(steps));
+    });
+  };
+  EXPECT_EQ(round().totals.dedupe_rows, 0);
+  rig.sql(
+      "INSERT INTO cn_relay.event_dedupe (event_id, last_seen_at) VALUES ('old', now() - interval '200 "
+      "days')");
+  EXPECT_EQ(round().totals.dedupe_rows, 0);
+  rig.sql("UPDATE cn_relay.purge_walks SET finished_at = finished_at - interval '25 hours'");
+  EXPECT_EQ(round().totals.dedupe_rows, 1);
+}
+
+TEST_F(RetentionOfEvents, AStepThatRunsIntoALockIsCountedAndLeftToTheNextRun) {
+  set_policy(topic('1'), R"({"retention_days": 90})");
+  fill_two_weeks(rig);
+  store(note(alice, "a", {{"t", topic('2')}}, 0, kTime));
+  store(note(alice, "b", {{"t", topic('2')}}, 0, kTime + 1));
+  rig.sql("UPDATE cn_relay.events SET superseded_at = superseded_at - interval '8 days'");
+  SqlSession other(rig.database()->url());
+  // Nothing moves meanwhile; what goes by itself goes all the same.
+  other.run("BEGIN");
+  other.run("SELECT pg_advisory_xact_lock(cn_names.lock_log())");
+  const auto held = round_of(relay::kStepsOfTurn).totals;
+  EXPECT_EQ(held.lock_timeouts, 1);
+  EXPECT_EQ(held.moved, 0);
+  EXPECT_EQ(held.events, 1);
+  other.run("COMMIT");
+  EXPECT_EQ(run().moved, 600);
+}
+
+TEST_F(RetentionOfEvents, AWeekThatIsTakenOutAndStillReadIsDroppedByTheNextRun) {
+  store(note_in(in("1")));
+  let_days_pass(rig, 38);
+  const auto week = rig.value("SELECT cn_relay.week_of(min(ingested_at)) FROM cn_relay.events");
+  const auto table =
+      rig.value(fmt::format("SELECT 'cn_relay.' || cn_relay.week_table('events', '{}')", week));
+  SqlSession reader(rig.database()->url());
+  rig.sql(fmt::format("SELECT cn_relay.detach_week('{}')", week));
+  reader.run("BEGIN");
+  reader.run("SELECT count(*) FROM " + table);
+  EXPECT_EQ(run().lock_timeouts, 1);
+  reader.run("COMMIT");
+  EXPECT_EQ(run().lock_timeouts, 0);
+  EXPECT_EQ(rig.value(fmt::format("SELECT to_regclass('{}') IS NULL", table)), "t");
+}
+
+TEST_F(RetentionOfEvents, NothingIsPurgedWhileTheClocksOfNodeAndDatabaseDiffer) {
+  store(note_in(in("1")));
+  let_days_pass(rig, 38);
+  for (const auto shift : {std::chrono::seconds(600), std::chrono::seconds(-600)}) {
+    const auto round = round_of(100, shift);
+    ASSERT_TRUE(round.clocks_apart);
+    EXPECT_EQ(*round.clocks_apart > std::chrono::seconds(0), shift > std::chrono::seconds(0));
+  }
+  EXPECT_EQ(rows("events"), "1");
+  EXPECT_THROW(run_task([&]() -> Task<void> {
+                 const auto connection = co_await rig.database()->connect();
+                 relay::RetentionSteps steps;
+                 steps.at = SystemClock().now() + std::chrono::hours(1);
+                 co_await relay::run_retention(*connection, std::move(steps));
+               }),
+               UserError);
+  EXPECT_EQ(rows("events"), "1");
+  EXPECT_EQ(run().weeks, 1);
+}
+
+TEST_F(RetentionOfEvents, ANodeWhoseClockIsWrongSaysSo) {
+  store(note_in(in("1")));
+  let_days_pass(rig, 38);
+  ShiftedClock clock;
+  HealthBoard health;
+  metrics::Registry registry;
+  const auto round = [&] {
+    run_task([&]() -> Task<void> {
+      relay::RetentionOptions options;
+      options.connect.url = rig.database()->url();
+      relay::Retention retention(co_await asio::this_coro::executor, options, clock, health, registry);
+      co_await retention.round(RoundCause::time);
+    });
+  };
+  const auto is_said = [&] {
+    const auto lines = health.lines();
+    return std::any_of(lines.begin(), lines.end(),
+                       [](const auto& line) { return line.name == "retention clock"; });
+  };
+  clock.shift(std::chrono::hours(1));
+  round();
+  EXPECT_TRUE(is_said());
+  EXPECT_EQ(health.overall(), HealthState::degraded);
+  EXPECT_THAT(registry.render(), HasSubstr("todoke_retention_clocks_apart 1"));
+  EXPECT_EQ(rows("events"), "1");
+  clock.shift(std::chrono::seconds(0));
+  round();
+  EXPECT_FALSE(is_said());
+  EXPECT_EQ(rows("events"), "0");
+}
+
+TEST_F(RetentionOfEvents, ThePurgeLockGoesAlsoAfterWorkThatTookLongerThanItsDeadline) {
+  const auto connection_stays = run_task([&]() -> Task<bool> {
+    const auto connection = co_await rig.database()->connect();
+    const auto deadline = Deadline::after(std::chrono::seconds(2));
+    const bool was_free = co_await relay::with_purge_lock(
+        *connection, std::chrono::milliseconds(0),
+        [&](pg::Connection&) -> Task<void> {
+          while (!deadline.passed()) co_await sleep_for(std::chrono::milliseconds(10));
+        },
+        deadline);
+    EXPECT_TRUE(was_free);
+    EXPECT_EQ(rig.value("SELECT pg_try_advisory_lock(cn_names.lock_purge())"), "t");
+    co_return connection->usable();
+  });
+  EXPECT_TRUE(connection_stays);
 }
 
 TEST_F(RetentionOfEvents, BesideIngestNothingIsLost) {
@@ -545,22 +798,6 @@ TEST_F(RetentionOfEvents, BesideIngestNothingIsLost) {
   for (const auto& event : stored) EXPECT_TRUE(is_stored(event));
   EXPECT_EQ(rows("events", "ingested_at < now() - interval '30 days'"), "0");
   EXPECT_EQ(rig.value("SELECT cn_relay.recount_usage()"), "0");
-}
-
-// Six hundred events that have to move out of two weeks, and as many that go with them.
-void fill_two_weeks(const RelayRig& rig) {
-  rig.sql(fmt::format(
-      R"(SELECT cn_relay.ensure_week(now() - interval '45 days'), cn_relay.ensure_week(now() - interval '52 days');
-         CREATE TEMP TABLE n AS SELECT i, 'id' || i AS id, now() - make_interval(days => 45 + 7 * (i % 2)) AS at,
-           CASE WHEN i % 4 < 2 THEN '{}' ELSE '{}' END AS topic_id FROM generate_series(1, 1200) i;
-         INSERT INTO cn_relay.events (event_id, pubkey, kind, created_at, tags, content, sig, ingested_at, ingested_seq,
-           source, topics) SELECT id, 'p', 1, i, '[["p","x"]]', '', 's', at, i, 'ws', ARRAY[topic_id] FROM n;
-         INSERT INTO cn_relay.event_topics (topic_id, event_id, pubkey, kind, created_at, ingested_at, ingested_seq)
-           SELECT topic_id, id, 'p', 1, i, at, i FROM n;
-         INSERT INTO cn_relay.event_tags (name, value, created_at, event_id, ingested_at) SELECT 'p', 'x', i, id, at FROM n;
-         INSERT INTO cn_relay.event_dedupe (event_id) SELECT id FROM n;
-         SELECT cn_relay.recount_usage())",
-      topic('1'), topic('2')));
 }
 
 TEST_F(RetentionOfEvents, AProcessThatIsKilledLeavesAllConsistentAndTheNextRunEndsIt) {
