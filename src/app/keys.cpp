@@ -42,12 +42,20 @@ constexpr RemovedKey kRemovedKeys[] = {
     {"server.request_timeout", "it is 30s for everybody"},
 };
 
+Expected<void> check_shared_port(const Config& config) {
+  if (!config.get(net::keys::kReusePort) || !config.get(pg::kDatabaseUrl).empty()) return {};
+  return refuse(
+      "server.reuse_port needs database.url: two nodes that share a port work on one database, and the "
+      "embedded one "
+      "belongs to one node");
+}
+
 }  // namespace
 
 const Schema& schema() {
   static const Schema instance = [] {
     Schema s;
-    s.add(keys::all());
+    s.add(keys::all(), check_shared_port);
     s.add(pg::config_keys());
     s.add(embedded::config_keys());
     s.add(net::config_keys(), net::check_config);

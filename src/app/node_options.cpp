@@ -25,6 +25,7 @@ net::ServerConfig public_server_config(const Config& config) {
   server.tls_key = config.get(net::keys::kTlsKey);
   server.trusted_proxies = config.get(net::keys::kTrustedProxies);
   server.hosts = public_hosts(config);
+  server.reuse_port = config.get(net::keys::kReusePort);
   server.limits = net::limits_from(config);
   server.limits.prefixes = net::prefixes_from(config);
   if (config.get(net::keys::kRates) == "on") {
@@ -39,6 +40,7 @@ net::ServerConfig internal_server_config(const Config& config) {
   server.name = "internal";
   server.listen = config.get(net::keys::kInternalListen);
   server.hosts = internal_hosts(config);
+  server.reuse_port = config.get(net::keys::kReusePort);
   server.limits = net::limits_from(config);
   return server;
 }

@@ -13,6 +13,7 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kHeaderTimeout.spec, &keys::kDrainTimeout.spec,          &keys::kIoThreads.spec,
       &keys::kRates.spec,         &keys::kConnectionsPerAddress.spec, &keys::kIpv4Prefix.spec,
       &keys::kIpv6Prefix.spec,    &keys::kTraceEndpoint.spec,         &keys::kHosts.spec,
+      &keys::kReusePort.spec,
   };
   return kKeys;
 }

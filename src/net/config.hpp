@@ -116,6 +116,12 @@ inline constexpr Key<std::chrono::milliseconds> kDrainTimeout{{
     .min = 0,
     .max = 300'000,
 }};
+inline constexpr Key<bool> kReusePort{{
+    .name = "server.reuse_port",
+    .fallback = "false",
+    .meaning = "Another process with the same setting may listen on server.listen and server.internal_listen at the same time "
+               "(SO_REUSEPORT), so that a new node serves before the old one stops. Only with database.url.",
+}};
 inline constexpr Key<std::int64_t> kIoThreads{{
     .name = "server.io_threads",
     .type = KeyType::integer,

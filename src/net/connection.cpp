@@ -25,7 +25,6 @@ constexpr std::chrono::milliseconds kLateWriteTimeout(2'000);
 constexpr std::size_t kRequestIdBytesMax = 64;
 constexpr std::size_t kIdPrefixBytes = 8;      // random for each connection; its requests are numbered
 constexpr std::size_t kMethodBytesShown = 16;  // in logs and spans: a client may send anything as a method
-constexpr std::uint16_t kGoingAway = 1001;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 constexpr std::string_view kForeignHost =
@@ -90,7 +89,7 @@ void Connection::enter(Phase phase, std::chrono::nanoseconds limit) {
 
 void Connection::drain() {
   if (websocket_) {
-    websocket_->close(kGoingAway, "server is going away");
+    websocket_->drain();
   } else if (phase_ == Phase::idle || phase_ == Phase::handshake) {
     transport_->close();
   }

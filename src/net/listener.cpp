@@ -14,7 +14,7 @@ namespace {
 
 using Acceptor = asio::ip::tcp::acceptor;
 
-Fd bind_and_listen(const SocketAddress& where) {
+Fd bind_and_listen(const SocketAddress& where, bool shares_port) {
   const auto failed = [&](std::string_view step) {
     const int code = errno;
     return UserError(fmt::format("can't listen on {}: {}: {}", where.text(), step, std::strerror(code)));
@@ -23,6 +23,8 @@ Fd bind_and_listen(const SocketAddress& where) {
   if (!fd) throw failed("socket");
   const int on = 1;
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0) throw failed("SO_REUSEADDR");
+  if (shares_port && ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0)
+    throw failed("SO_REUSEPORT");
   if (::bind(fd.get(), where.data(), where.size()) != 0) throw failed("bind");
   if (::listen(fd.get(), Listener::kBacklog) != 0) throw failed("listen");
   return fd;
@@ -67,8 +69,8 @@ struct Listener::State {
   Acceptor acceptor;
 };
 
-Listener::Listener(const Executor& executor, const SocketAddress& where) {
-  auto fd = bind_and_listen(where);
+Listener::Listener(const Executor& executor, const SocketAddress& where, bool shares_port) {
+  auto fd = bind_and_listen(where, shares_port);
   bound_ = local_address(fd.get());
   state_ = std::make_unique<State>(executor, std::move(fd), where.family());
 }

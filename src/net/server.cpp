@@ -200,7 +200,7 @@ Task<void> HttpServer::bind() {
     unknown = error.what();
   }
   if (!unknown.empty()) throw UserError(fmt::format("can't listen on {}: {}", s.config.listen, unknown));
-  s.listener = std::make_unique<Listener>(s.executor, addresses.front());
+  s.listener = std::make_unique<Listener>(s.executor, addresses.front(), s.config.reuse_port);
   log::info("http", "listening",
             {{"listener", s.config.name}, {"address", address()}, {"tls", *s.tls.load() != nullptr}});
   s.bound = true;

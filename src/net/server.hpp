@@ -10,7 +10,7 @@
 // every query does; run() waits for them.
 //
 // stop(): no new connections; idle ones are closed, requests under way are answered with `Connection: close`,
-// WebSockets get close 1001. What is left after drain_timeout is cut.
+// WebSockets answer what they have read and get close 1012 (WsConnection::drain). What is left after drain_timeout is cut.
 #pragma once
 
 #include <chrono>
@@ -56,7 +56,8 @@ struct ServerConfig {
   std::string name = "public";            // the label `listener`
   std::string listen = "127.0.0.1:7447";  // host:port; port 0: the system chooses; IPv6 in brackets
   std::shared_ptr<const Router> router;
-  std::string tls_cert;  // PEM files; both or none
+  bool reuse_port = false;  // other processes may listen on the same port (SO_REUSEPORT)
+  std::string tls_cert;     // PEM files; both or none
   std::string tls_key;
   std::vector<std::string> trusted_proxies;  // addresses and blocks whose forwarding headers are believed
   HostRule hosts;                            // a request for another host gets 421

@@ -64,6 +64,9 @@ class WsHandler {
   // long.
   virtual void on_written(std::size_t bytes) { static_cast<void>(bytes); }
   virtual void on_pong(std::string_view payload) { static_cast<void>(payload); }
+  // After WsConnection::drain(): everything that was read has been handed over, and no message follows. True: it still has
+  // answers to give, and closes the connection itself when it has given them. False: the connection closes with 1012.
+  virtual bool on_drain() { return false; }
 };
 
 class WsConnection {
@@ -77,6 +80,8 @@ class WsConnection {
   // meanwhile is dropped. The reason is cut at 123 bytes. A code that may not be sent (such as 1006) is a
   // programming error and throws.
   virtual void close(std::uint16_t code, std::string_view reason) = 0;
+  // The process stops: what has been read is still handed over, what comes later is dropped; then on_drain().
+  virtual void drain() = 0;
   // While paused nothing more is read from the socket: back-pressure. Counted: as many resumes as pauses.
   virtual void pause_reading() = 0;
   virtual void resume_reading() = 0;

@@ -31,6 +31,7 @@ enum class WsRole { server, client };
 namespace close_code {
 inline constexpr std::uint16_t normal = 1000;
 inline constexpr std::uint16_t going_away = 1001;
+inline constexpr std::uint16_t service_restart = 1012;
 inline constexpr std::uint16_t protocol_error = 1002;
 inline constexpr std::uint16_t none_received = 1005;
 inline constexpr std::uint16_t abnormal = 1006;

@@ -86,8 +86,11 @@ Task<void> WsSession::read_until_end() {
     }
     if (!buffered_.empty()) std::string().swap(buffered_);
     note_starved();
+    if (draining_) tell_drained();
     const std::span<char> buffer = read_buffer();
+    waits_for_peer_ = true;
     const std::size_t size = co_await transport_->read_some(buffer);
+    waits_for_peer_ = false;
     if (size == 0) {
       cut("the peer ended the connection");
       co_return;
@@ -146,7 +149,8 @@ void WsSession::handle_event(const WsEvent& event) {
     case WsEvent::Kind::message:
       message_deadline_.reset();  // the next one has a time of its own
       if (metrics_ != nullptr) metrics_->messages_received.add();
-      if (!closing_) call_handler("on_message", [&] { handler_->on_message(event.opcode, event.payload); });
+      if (!closing_ && !drained_)
+        call_handler("on_message", [&] { handler_->on_message(event.opcode, event.payload); });
       break;
     case WsEvent::Kind::ping:
       enqueue_control(WsControl::pong, event.payload);
@@ -172,6 +176,18 @@ void WsSession::handle_event(const WsEvent& event) {
 void WsSession::close(std::uint16_t code, std::string_view reason) {
   if (!is_close_code(code)) throw std::invalid_argument("a close frame can't carry this code");
   begin_close(code, reason);
+}
+
+void WsSession::drain() {
+  draining_ = true;
+  if (waits_for_peer_) tell_drained();
+}
+
+void WsSession::tell_drained() {
+  if (std::exchange(drained_, true) || closing()) return;
+  bool answers = false;
+  call_handler("on_drain", [&] { answers = handler_->on_drain(); });
+  if (!answers) begin_close(close_code::service_restart, "service restart");
 }
 
 void WsSession::begin_close(std::uint16_t code, std::string_view reason) {

@@ -42,6 +42,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
 
   void send(FramePtr frame) override;
   void close(std::uint16_t code, std::string_view reason) override;
+  void drain() override;
   void pause_reading() override { ++pauses_; }
   void resume_reading() override;
   [[nodiscard]] std::size_t queued_bytes() const override { return queued_bytes_; }
@@ -67,6 +68,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   std::span<char> read_buffer();
   void note_read(bool filled);
   void note_starved();
+  void tell_drained();
   void handle_event(const WsEvent& event);
   [[nodiscard]] bool reading_blocked() const;
 
@@ -112,6 +114,9 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   std::unique_ptr<char[]> large_buffer_;  // only while the peer sends fast
   bool read_filled_ = false;
   int pauses_ = 0;
+  bool waits_for_peer_ = false;  // everything that was read has been handed over
+  bool draining_ = false;
+  bool drained_ = false;     // and the handler knows it
   bool ping_waits_ = false;  // a ping was sent and nothing was received since
 
   std::vector<Outgoing> queue_;

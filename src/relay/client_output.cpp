@@ -55,6 +55,10 @@ void ClientOutput::drop_page(std::string_view sub) {
   for (const auto bytes : dropped) page_sent(bytes);
 }
 
+void ClientOutput::send_rest() {
+  while (connection_ && !waiting_.empty()) send_next();
+}
+
 void ClientOutput::end() {
   connection_.reset();
   waiting_.clear();

@@ -44,6 +44,8 @@ class ClientOutput : public std::enable_shared_from_this<ClientOutput> {
   void drop_page(std::string_view sub);
   // `bytes` more were handed to the socket.
   void written(std::size_t bytes);
+  // The connection is about to be closed: queues all that is left, at once.
+  void send_rest();
   // The connection has ended.
   void end();
 

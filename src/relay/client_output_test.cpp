@@ -23,6 +23,7 @@ class Connection final : public net::WsConnection {
     queued += frame->payload().size();
   }
   void close(std::uint16_t code, std::string_view) override { closed = code; }
+  void drain() override {}
   void pause_reading() override {}
   void resume_reading() override {}
   [[nodiscard]] std::size_t queued_bytes() const override { return queued; }

@@ -83,6 +83,10 @@ void Hub::leave(SubscriberPtr subscriber) {
   asio::post(executor_, [this, subscriber = std::move(subscriber)] { subscriptions_.leave(*subscriber); });
 }
 
+void Hub::drain(SubscriberPtr subscriber) {
+  asio::post(executor_, [this, subscriber = std::move(subscriber)] { subscriptions_.drain(subscriber); });
+}
+
 void Hub::ephemeral(LiveEventPtr live) {
   asio::post(executor_, [this, live = std::move(live)] {
     subscriptions_.live().dispatch(live);

@@ -92,6 +92,8 @@ class QueryLine {
     explicit Customer(Client& client) : client_(client) {}
     [[nodiscard]] Client& client() const { return client_; }
     [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+    // Nothing waits, and no read is under way.
+    [[nodiscard]] bool is_idle() const { return waiting_.empty() && reads_ == 0; }
 
    private:
     friend QueryLine;

@@ -35,6 +35,7 @@ constexpr std::string_view kNotUnderstood = "too many messages that can't be und
 constexpr std::size_t kAuthenticatedMax = 16;
 
 constexpr std::uint16_t kPolicyViolation = 1008;
+constexpr std::uint16_t kServiceRestart = 1012;
 
 // What the node does when its consumers can't keep up (outbox/pressure.hpp).
 constexpr int kPressureTightens = 3;
@@ -287,8 +288,13 @@ void Session::check_address() {
 void Session::store(Incoming incoming) {
   const auto id = incoming.event->id();
   if (services_.storage.is_full()) return refuse(id, Reason::storage_full);
+  ++events_under_way_;
   incoming.on_outcome = [session = shared_from_this(), id](Outcome outcome) {
-    asio::dispatch(session->executor_, [session, id, outcome] { session->settle(id, outcome); });
+    asio::dispatch(session->executor_, [session, id, outcome] {
+      session->settle(id, outcome);
+      --session->events_under_way_;
+      session->close_when_answered();
+    });
   };
   const auto on_room = [session = shared_from_this()] {
     asio::post(session->executor_, [session] {
@@ -414,6 +420,24 @@ void Session::deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, s
                              eose = std::move(eose)]() mutable {
     session->output_->add_page(std::move(sub), std::move(events), std::move(eose));
   });
+}
+
+bool Session::on_drain() {
+  services_.hub.drain(self());
+  return true;
+}
+
+void Session::all_answered() {
+  asio::dispatch(executor_, [session = shared_from_this()] {
+    session->reads_answered_ = true;
+    session->close_when_answered();
+  });
+}
+
+void Session::close_when_answered() {
+  if (!connection_ || !reads_answered_ || events_under_way_ > 0) return;
+  output_->send_rest();
+  connection_->close(kServiceRestart, "service restart");
 }
 
 void Session::on_written(std::size_t bytes) {

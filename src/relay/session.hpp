@@ -30,10 +30,12 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void on_message(net::WsOpcode opcode, std::string_view payload) override;
   void on_close(std::uint16_t code, std::string_view reason) override;
   void on_written(std::size_t bytes) override;
+  bool on_drain() override;
 
   [[nodiscard]] const std::string& network() const override { return network_; }
   void deliver(std::vector<net::FramePtr> frames) override;
   void deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) override;
+  void all_answered() override;
 
   // Sends the challenge if the connection must authenticate sooner or later, and closes it if it should have done so
   // by now. From anywhere.
@@ -64,6 +66,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void bad_message(std::string_view reason);
   void end_subscription(const std::string& sub, nostr::Reason reason);
   void end(std::string_view why);
+  void close_when_answered();
 
   [[nodiscard]] std::optional<nostr::Reason> refusal_of(const std::vector<nostr::Filter>& filters,
                                                         std::size_t bytes);
@@ -85,6 +88,8 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   Executor executor_;
   bool challenged_ = false;
   std::vector<nostr::Pubkey> authenticated_;
+  std::size_t events_under_way_ = 0;      // given to the writer
+  bool reads_answered_ = false;           // while the process stops: no REQ or COUNT waits for its answer
   std::size_t bad_messages_ = 0;          // in a row
   std::size_t refused_ = 0;               // for the rate, CLOSEs apart; less by one for each that was paid
   std::shared_ptr<ClientOutput> output_;  // made by on_open

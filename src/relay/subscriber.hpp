@@ -21,6 +21,8 @@ class Subscriber {
   // Stored events and what ends them. The connection calls Hub::page_done when there is room for another
   // page.
   virtual void deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) = 0;
+  // After Hub::drain(): every REQ and COUNT has its answer.
+  virtual void all_answered() = 0;
 };
 using SubscriberPtr = std::shared_ptr<Subscriber>;
 

@@ -149,10 +149,26 @@ void Subscriptions::end_counts(Peer& peer, std::string_view sub) {
 
 void Subscriptions::page_done(const Subscriber& subscriber) {
   if (auto* peer = find_peer(subscriber)) reads_.page_done(peer->reads);
+  tell_answered();
+}
+
+void Subscriptions::drain(const SubscriberPtr& subscriber) {
+  draining_.emplace(subscriber.get(), subscriber);
+  tell_answered();
+}
+
+void Subscriptions::tell_answered() {
+  std::erase_if(draining_, [this](const auto& entry) {
+    const auto* peer = find_peer(*entry.first);
+    const bool is_answered = peer == nullptr || (peer->reads.is_idle() && peer->counts.is_idle());
+    if (is_answered) entry.second->all_answered();
+    return is_answered;
+  });
 }
 
 void Subscriptions::leave(const Subscriber& subscriber) {
   auto* peer = find_peer(subscriber);
+  draining_.erase(&subscriber);
   if (peer == nullptr) return;
   reads_.leave(peer->reads);
   counts_.leave(peer->counts);

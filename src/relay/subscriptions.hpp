@@ -53,6 +53,8 @@ class Subscriptions {
   }
   void page_done(const Subscriber& subscriber);
   void leave(const Subscriber& subscriber);
+  // Tells the subscriber when everything that it asked has its answer.
+  void drain(const SubscriberPtr& subscriber);
   // Closes what names a topic that is disabled now.
   void topics_changed();
   // From anywhere. Subscriptions that are open stay, and reads under way have the time that they had.
@@ -103,6 +105,8 @@ class Subscriptions {
   void finish_read(Subscription& subscription, ReadResult result);
   void finish_count(Peer& peer, const Count& count, std::uint64_t found);
   void run_task(Task<void> task);
+  // Of those that drain. A read that ends may have let others go on.
+  void tell_answered();
 
   Executor executor_;
   Executor read_executor_;
@@ -123,7 +127,8 @@ class Subscriptions {
   std::size_t filter_bytes_ = 0;
   ReadLine reads_;
   CountLine counts_;
-  std::size_t fills_ = 0;  // under way
+  HashMap<const Subscriber*, SubscriberPtr> draining_;  // and wait for answers; only while the process stops
+  std::size_t fills_ = 0;                               // under way
   std::size_t tasks_ = 0;
   Signal idle_;
 };

@@ -69,6 +69,7 @@ void Subscriptions::run_task(Task<void> task) {
   ++tasks_;
   spawn(executor_, std::move(task), [this](const std::exception_ptr& failure) {
     if (failure) log::error("live", "a read ended badly", {{"error", describe(failure)}});
+    tell_answered();
     if (--tasks_ == 0) idle_.set();
   });
 }

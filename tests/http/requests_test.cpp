@@ -168,7 +168,7 @@ TEST_F(HttpRequests, UpgradeBecomesAWebsocketThatIsClosedAtShutdown) {
   rig.ask_to_stop();
   const auto close = client.read_exactly(4);
   EXPECT_EQ(close.substr(0, 1), "\x88");
-  EXPECT_EQ(close.substr(2), "\x03\xE9") << "1001";
+  EXPECT_EQ(close.substr(2), "\x03\xF4") << "1012";
   client.finish_sending();
   rig.await_stopped();
 }
