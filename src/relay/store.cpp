@@ -40,30 +40,6 @@ std::string join_keys(const std::vector<nostr::Pubkey>& keys) {
   return text;
 }
 
-std::string without_nul(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\0') {
-      out += kReplacement;
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-bool has_nul(const nostr::Event& event) {
-  constexpr auto kNone = std::string_view::npos;
-  if (event.content().find('\0') != kNone) return true;
-  if (event.tags_json().find("\\u0000") == kNone) return false;
-  for (const auto tag : event.tags()) {
-    for (std::size_t i = 0; i < tag.size(); ++i) {
-      if (tag[i].find('\0') != kNone) return true;
-    }
-  }
-  return false;
-}
-
 // The parameters of store_events: one array for each column.
 class Columns {
  public:
@@ -195,12 +171,6 @@ class VanishRequests {
   void add(const Incoming& incoming) {
     if (incoming.event->kind() != nostr::kVanish) return;
     ids_.push_back(incoming.event->id().hex());
-    case 5:
-      return Outcome::author_blocked;
-    case 6:
-      return Outcome::event_blocked;
-    case 7:
-      return Outcome::topic_blocked;
     pubkeys_.push_back(incoming.event->pubkey().hex());
     times_.push_back(incoming.event->created_at());
   }
@@ -225,6 +195,12 @@ Outcome outcome_of(std::int32_t verdict) {
       return Outcome::deleted;
     case 4:
       return Outcome::vanished;
+    case 5:
+      return Outcome::author_blocked;
+    case 6:
+      return Outcome::event_blocked;
+    case 7:
+      return Outcome::topic_blocked;
     default:
       throw std::logic_error("store_events gave an unknown verdict");
   }
@@ -237,6 +213,30 @@ Gone gone(std::string_view id, std::int64_t created_at) {
 Appended read_appended(const pg::Result& locked, const pg::Result& head) {
   auto log = read_lock(locked);
   log.head = {head.one().get<std::int64_t>(0)};
+  return log;
+}
+
+void read_gone(const pg::Result& rows, Appended& log) {
+  for (const auto& row : rows)
+    log.gone.push_back(gone(row.get<std::string_view>(0), row.get<std::int64_t>(1)));
+}
+
+void read_stored(const pg::Result& result, StoredBatch& stored) {
+  const auto row = result.one();
+  const auto seqs = row.get<std::optional<std::vector<std::int64_t>>>("seqs");
+  std::size_t next = 0;
+  for (const auto verdict : row.get<std::vector<std::int32_t>>("verdicts")) {
+    stored.outcomes.push_back(outcome_of(verdict));
+    stored.seqs.push_back({verdict == 0 ? seqs.value().at(next++) : 0});
+  }
+  const auto ids = row.get<std::optional<std::vector<std::string>>>("replaced_ids");
+  if (!ids) return;
+  const auto times = row.get<std::vector<std::int64_t>>("replaced_times");
+  for (std::size_t i = 0; i < ids->size(); ++i) stored.log.gone.push_back(gone((*ids)[i], times.at(i)));
+}
+
+}  // namespace
+
 Appended read_lock(const pg::Result& locked) {
   const auto row = locked.one();
   Appended log;
@@ -272,30 +272,6 @@ bool has_nul(const nostr::Event& event) {
   }
   return false;
 }
-
-  return log;
-}
-
-void read_gone(const pg::Result& rows, Appended& log) {
-  for (const auto& row : rows)
-    log.gone.push_back(gone(row.get<std::string_view>(0), row.get<std::int64_t>(1)));
-}
-
-void read_stored(const pg::Result& result, StoredBatch& stored) {
-  const auto row = result.one();
-  const auto seqs = row.get<std::optional<std::vector<std::int64_t>>>("seqs");
-  std::size_t next = 0;
-  for (const auto verdict : row.get<std::vector<std::int32_t>>("verdicts")) {
-    stored.outcomes.push_back(outcome_of(verdict));
-    stored.seqs.push_back({verdict == 0 ? seqs.value().at(next++) : 0});
-  }
-  const auto ids = row.get<std::optional<std::vector<std::string>>>("replaced_ids");
-  if (!ids) return;
-  const auto times = row.get<std::vector<std::int64_t>>("replaced_times");
-  for (std::size_t i = 0; i < ids->size(); ++i) stored.log.gone.push_back(gone((*ids)[i], times.at(i)));
-}
-
-}  // namespace
 
 pg::ConnectOptions writer_options(pg::ConnectOptions options) {
   options.settings.emplace_back("options",

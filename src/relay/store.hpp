@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nostr/ids.hpp"
@@ -42,17 +43,21 @@ struct StoredBatch {
 // plans made once, and no wait for the log's lock without an end.
 pg::ConnectOptions writer_options(pg::ConnectOptions options);
 
+// Text of Postgres can't hold U+0000. An event with one is stored with U+FFFD in its place, and once more as JSON.
+bool has_nul(const nostr::Event& event);
+std::string without_nul(std::string_view text);
+
 // In all of these `seen` is the highest seq that the caller knows of: a log that has fallen behind it was
 // restored, and goes on beyond it.
+
+// Of a transaction of one's own: what its statement lock_log said.
+Appended read_lock(const pg::Result& locked);
 
 // Appends nothing: tells where the log stands.
 Task<Appended> check_log(pg::Connection& connection, nostr::Seq seen, Deadline deadline);
 
 // `batch` comes from take_batch. Throws what Connection::run throws; nothing was stored then, except that
 // after CommitOutcomeUnknown it may have been, and the same batch can be stored again: what is there counts
-// Of a transaction of one's own: what its statement lock_log said.
-Appended read_lock(const pg::Result& locked);
-
 // as a duplicate.
 Task<StoredBatch> store(pg::Connection& connection, std::span<const Incoming> batch, nostr::Seq seen,
                         Deadline deadline);

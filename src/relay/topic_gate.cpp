@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "relay/store.hpp"
+
 namespace todoke::relay {
 namespace {
 
@@ -27,8 +29,10 @@ void add_to(TopicUse& use, const TopicUse& more) {
 
 TopicUse use_of(const Incoming& incoming) {
   const auto& event = *incoming.event;
-  return {1, kRowBytes +
-                 static_cast<std::int64_t>(event.content().size() + kTagShare * event.tags_json().size())};
+  auto bytes = event.content().size() + kTagShare * event.tags_json().size();
+  if (has_nul(event))
+    bytes = without_nul(event.content()).size() + kTagShare * event.tags_json().size() + event.json().size();
+  return {1, kRowBytes + static_cast<std::int64_t>(bytes)};
 }
 
 bool is_full(const TopicLimits& limits, const TopicUse& use, const TopicUse& more) {

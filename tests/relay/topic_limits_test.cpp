@@ -96,6 +96,36 @@ TEST_F(TopicLimitsTest, BytesAreLimitedTooAsTheDatabaseCountsThem) {
   EXPECT_EQ(refusal_of(in(limited, "")), kCapacity);
 }
 
+TEST_F(TopicLimitsTest, TextThatPostgresCantHoldIsCountedAsItIsStored) {
+  enable_topic(rig, limited);
+  set_policy(limited, R"({"max_bytes":100000})");
+  const std::string nuls(500, '\0');
+  store(in(limited, nuls));
+  const auto counted =
+      rig.value(fmt::format("SELECT bytes FROM cn_relay.topic_usage WHERE topic_id = '{}'", limited));
+  // A byte less than a second one takes.
+  set_policy(limited, fmt::format(R"({{"max_bytes":{}}})", 2 * std::stol(counted) - 1));
+  EXPECT_EQ(refusal_of(in(limited, nuls + "x")), kCapacity);
+  auto shorter = nuls;
+  shorter.back() = 'x';
+  store(in(limited, shorter));
+}
+
+TEST_F(TopicLimitsTest, NoTopicIsAddedWhileTheBacklogPressesAsHardAsItCan) {
+  enable_topic(rig, limited);
+  rig.press(3);
+  const auto added = topic('2');
+  rig.sql(
+      fmt::format("INSERT INTO cn_relay.node_subscriptions (topic_id, ref_count) VALUES ('{}', 1)", added));
+  ASSERT_TRUE(rig.await_metric("todoke_topics_held", 1));
+  EXPECT_EQ(refusal_of(in(added, "1")), "restricted: topic not enabled");
+  store(in(limited, "a topic that was there before"));
+  EXPECT_EQ(rig.value("SELECT bool_and(enabled) FROM cn_relay.node_subscriptions"), "t");
+  rig.press(0);
+  ASSERT_TRUE(rig.await_metric("todoke_topics_held", 0));
+  store(in(added, "2"));
+}
+
 TEST_F(TopicLimitsTest, ALimitHoldsAfterARestart) {
   enable_topic(rig, limited);
   set_policy(limited, R"({"max_events":2})");
