@@ -29,10 +29,10 @@ enum class Outcome : std::uint8_t {
   newer_version,  // a newer version of its key is there
   deleted,        // its author has deleted it; a gift wrap: a recipient
   vanished,       // its author has asked to be forgotten; a gift wrap: a recipient
-  failed,         // the database did not take it
   author_blocked,  // by the operator
   event_blocked,
   topic_blocked,
+  failed,         // the database did not take it
   storage_full,   // the database has no room
   full,           // all its topics are full
 };
@@ -51,6 +51,7 @@ struct Incoming {
   std::string effective_key;             // empty for events that replace nothing
   nostr::DeletionTargets targets;        // of a deletion request
   std::vector<std::string> target_keys;  // the effective keys of targets.addresses
+  bool held = false;   // the node takes nothing like it now: told that it is full, unless it is there already
   bool linked = true;  // false: its topic is for the log only, no query for a topic finds it
   std::vector<nostr::Pubkey> recipients;  // of a gift wrap: they may delete it
   std::size_t rows = 0;                   // rows_of(*event) (cost.hpp)

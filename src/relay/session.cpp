@@ -273,7 +273,10 @@ void Session::check_address() {
     if (admitted.error() == Reason::already_stored) return settle(id, Outcome::duplicate);
     return refuse(id, admitted.error());
   }
-  if (const auto why = held_back(admitted->incoming, *topics, services_.pressure)) return refuse(id, *why);
+  if (const auto why = held_back(admitted->incoming, *topics, services_.pressure)) {
+    if (*why != Reason::capacity || admitted->ephemeral) return refuse(id, *why);
+    admitted->incoming.held = true;
+  }
   if (admitted->ephemeral) {
     if (services_.ephemeral.send(live_of(admitted->incoming))) {
       tell_gossip(services_.gossip, admitted->incoming);
@@ -287,7 +290,6 @@ void Session::check_address() {
 
 void Session::store(Incoming incoming) {
   const auto id = incoming.event->id();
-  if (services_.storage.is_full()) return refuse(id, Reason::storage_full);
   ++events_under_way_;
   incoming.on_outcome = [session = shared_from_this(), id](Outcome outcome) {
     asio::dispatch(session->executor_, [session, id, outcome] {

@@ -109,8 +109,13 @@ Writer::Committer::Items Writer::next_batch(std::deque<Incoming>& queue) {
 }
 
 Task<void> Writer::commit(Committer::Items& batch) {
-  if (storage_.is_full()) throw pg::StorageFull();
+  if (storage_.is_full()) {
+    co_await tell_full(std::exchange(batch, {}), Outcome::storage_full);
+    co_return;
+  }
   if (!connection_ || !connection_->usable()) co_await connect();
+  co_await tell_held(batch);
+  if (batch.empty()) co_return;
   const auto topics = co_await keep_within_limits(batch);
   if (batch.empty()) co_return;
   const auto began = clock_.steady();
@@ -139,23 +144,38 @@ Task<std::shared_ptr<const TopicSet>> Writer::keep_within_limits(Committer::Item
     use_at_ = now + kUseEvery;
   }
   auto refused = gate_.keep_out(batch, *topics);
-  if (!refused.empty()) co_await tell_full(std::move(refused));
+  if (!refused.empty()) co_await tell_full(std::move(refused), Outcome::full);
   co_return topics;
 }
 
-// What is stored already is no news to a full topic.
-Task<void> Writer::tell_full(Committer::Items refused) {
+Task<void> Writer::tell_held(Committer::Items& batch) {
+  Committer::Items held;
+  Committer::Items taken;
+  for (auto& incoming : batch) (incoming.held ? held : taken).push_back(std::move(incoming));
+  batch = std::move(taken);
+  if (!held.empty()) co_await tell_full(std::move(held), Outcome::full);
+}
+
+// What is stored already is no news to a full topic, node or disk. A database that can't be asked knows nothing.
+Task<void> Writer::tell_full(Committer::Items refused, Outcome why) {
   std::vector<std::string> ids;
   ids.reserve(refused.size());
   for (const auto& incoming : refused) ids.push_back(incoming.event->id().hex());
-  const auto known = co_await attempt(connection_->query(sql::kKnownIds, {ids}, Deadline::after(kHouseMax)));
+  const auto known = co_await attempt(known_ids(std::move(ids)));
   HashSet<std::string> stored;
   if (known) {
     for (const auto& row : *known) stored.insert(row.get<std::string>(0));
   }
   for (std::size_t i = 0; i < refused.size(); ++i) {
-    refused[i].on_outcome(stored.contains(ids[i]) ? Outcome::duplicate : Outcome::full);
+    refused[i].on_outcome(stored.contains(refused[i].event->id().hex()) ? Outcome::duplicate : why);
   }
+}
+
+Task<pg::Result> Writer::known_ids(std::vector<std::string> ids) {
+  if (!connection_ || !connection_->usable()) co_await connect();
+  pg::Params params(ids);
+  auto known = co_await connection_->query(sql::kKnownIds, std::move(params), Deadline::after(kHouseMax));
+  co_return known;
 }
 
 bool Writer::refuses_data(const std::exception_ptr& failure) const {
@@ -169,7 +189,6 @@ SteadyTime Writer::patience_ends(const Incoming& incoming) const {
 
 Task<void> Writer::mend(std::exception_ptr failure, Committer::Items& batch) {
   use_at_ = {};  // nobody may know what of it was stored
-  if (is_a<pg::StorageFull>(failure)) co_return;
   if (pg::found_disk_full(failure)) storage_.set_refused(true);
   log::warning("writer", "a batch was not stored", {{"error", describe(failure)}, {"events", batch.size()}});
   if (!pg::lacks_partition(failure)) co_return;

@@ -3,8 +3,9 @@
 //
 // Bounded: past `queue_events_high` waiting events readers are asked to pause (offer returns false and
 // `on_room` tells when to go on); past `queue_events_max` events fail at once. An event that could not be
-// stored within `patience` fails, and at once where the database has no room (pg/storage.hpp). An event that the
-// database refuses fails alone. A batch is bounded by its
+// stored within `patience` fails, and at once where the database has no room (pg/storage.hpp). What can't be taken now, for
+// want of room or because the node holds it back, is looked for: what is there already is a duplicate all the same. An
+// event that the database refuses fails alone. A batch is bounded by its
 // events and by the rows that they make.
 //
 // On the same connection, between two batches, it keeps house: expired events go into the log, duplicates
@@ -88,7 +89,9 @@ class Writer final : public Service, private GroupCommitter<Incoming>::Work {
   // Every time the log was locked.
   void follow_log(const Appended& log);
   void tell(Committer::Items batch, const StoredBatch& stored);
-  Task<void> tell_full(Committer::Items refused);
+  Task<void> tell_full(Committer::Items refused, Outcome why);
+  Task<void> tell_held(Committer::Items& batch);
+  Task<pg::Result> known_ids(std::vector<std::string> ids);
   // Tells those that have no topic with room left, and gives the limits that hold for the others.
   Task<std::shared_ptr<const TopicSet>> keep_within_limits(Committer::Items& batch);
   Task<void> keep_house();

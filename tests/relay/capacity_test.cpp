@@ -60,6 +60,58 @@ TEST_F(CapacityTest, NothingYoungerThanKeepDaysGoesAndEventsAreRefusedInstead) {
   store(global_note(alice, "taken"));
 }
 
+TEST_F(CapacityTest, ANodeIsFullWhenAllIsInUseAndNotFivePercentEarlier) {
+  store_weeks_ago(2, 1);
+  for (int i = 0; i < 39; ++i) store(global_note(alice, std::to_string(i)));
+  rig.change({{"capacity.max_events", "40"}, {"capacity.keep_days", "7"}});
+  ASSERT_TRUE(rig.await_metric("todoke_capacity_partitions_purged_total", 1));
+  // With 39 in use the last step is not given back, and nothing is left that may go.
+  ASSERT_TRUE(rig.await_metric("todoke_capacity_events", 39));
+  EXPECT_EQ(rig.metric(kNodeFull), 0);
+  store(global_note(alice, "the last one"));
+  ASSERT_TRUE(rig.await_metric(kNodeFull, 1));
+  EXPECT_EQ(refusal_of(global_note(alice, "refused")), "restricted: capacity");
+}
+
+TEST_F(CapacityTest, AFullNodeTakesARequestToVanish) {
+  store(global_note(bob, "forget me"));
+  rig.change({{"capacity.max_events", "1"}, {"capacity.keep_days", "30"}});
+  ASSERT_TRUE(rig.await_metric(kNodeFull, 1));
+  EXPECT_EQ(refusal_of(global_note(alice, "refused")), "restricted: capacity");
+  store(note(bob, "", {{"relay", "ALL_RELAYS"}}, nostr::kVanish));
+  EXPECT_EQ(rig.await_sql("SELECT count(*) FROM cn_relay.events WHERE kind = 1", {"0"}), Rows{"0"});
+}
+
+TEST_F(CapacityTest, AFullNodeKnowsADuplicateThatItsMemoryDoesNot) {
+  const auto event = global_note(alice, "stored");
+  store(event);
+  rig.stop();
+  rig.start();
+  NostrClient again(rig.url());
+  rig.fill_node(true);
+  EXPECT_EQ(again.publish(global_note(alice, "new")).text, "restricted: capacity");
+  const auto answer = again.publish(event);
+  EXPECT_TRUE(answer.accepted);
+  EXPECT_EQ(answer.text, "duplicate: already stored");
+}
+
+TEST_F(CapacityTest, IdsThatOutliveTheirEventsCountAndNoPurgeFreesThem) {
+  store_weeks_ago(2, 1);
+  // Five megabytes of the limit; the rest of the database is larger on the disk.
+  rig.sql(
+      "INSERT INTO cn_relay.event_dedupe (event_id) SELECT lpad(i::text, 64, '0') FROM generate_series(1, "
+      "20000) i");
+  rig.change({{"capacity.max_bytes", "4000000"}, {"capacity.keep_days", "1"}});
+  ASSERT_TRUE(rig.await_metric(kNodeFull, 1));
+  EXPECT_EQ(count(), "0") << "what may go goes first";
+  EXPECT_EQ(refusal_of(global_note(alice, "refused")), "restricted: capacity");
+  EXPECT_GT(rig.metric("todoke_capacity_lasting_bytes"), 4'000'000);
+  rig.sql("DELETE FROM cn_relay.event_dedupe");
+  rig.sql("VACUUM (ANALYZE) cn_relay.event_dedupe");
+  ASSERT_TRUE(rig.await_metric(kNodeFull, 0));
+  store(global_note(alice, "taken"));
+}
+
 TEST_F(CapacityTest, BytesOfTheWholeDatabaseAreALimitToo) {
   store_weeks_ago(2, 3);
   rig.change({{"capacity.max_bytes", "4000"}, {"capacity.keep_days", "1"}});
@@ -104,6 +156,59 @@ TEST_F(CapacityTest, ATopicThatDropsItsOldestStaysWithinItsLimitAndTakesEverythi
   EXPECT_EQ(there(events.front()), "0");
   EXPECT_EQ(there(events.back()), "1");
   EXPECT_EQ(rig.value("SELECT count(*) FROM cn_relay.events_outbox WHERE op = 'delete'"), "0");
+}
+
+class FullTopicTest : public CapacityTest {
+ protected:
+  void SetUp() override { enable_topic(rig, limited); }
+  void drop_oldest_beyond(int events) {
+    rig.sql(fmt::format(R"(UPDATE cn_relay.node_subscriptions
+                           SET ingest_policy = '{{"max_events":{},"when_full":"drop_oldest"}}' WHERE topic_id = '{}')",
+                        events, limited));
+  }
+  [[nodiscard]] std::string usage() const {
+    return fmt::format("SELECT sum(events) FROM cn_relay.topic_usage WHERE topic_id = '{}'", limited);
+  }
+  [[nodiscard]] std::string there(const Event& event) const {
+    return rig.value(
+        fmt::format("SELECT count(*) FROM cn_relay.events WHERE event_id = '{}'", hex_of(event)));
+  }
+
+  const std::string limited = topic('1');
+};
+
+TEST_F(FullTopicTest, WhoReplacesOneEventAgainAndAgainDrivesNobodyElsesOut) {
+  std::vector<Event> others;
+  for (int i = 0; i < 4; ++i) {
+    others.push_back(note(bob, std::to_string(i), {{"t", limited}}));
+    store(others.back());
+  }
+  // Of two topics: a dead event goes all the same.
+  for (int i = 0; i < 40; ++i)
+    store(note(alice, std::to_string(i), {{"t", limited}, {"t", "kukuri:global"}}, 0, kTime + i));
+  drop_oldest_beyond(5);
+  EXPECT_EQ(rig.await_sql(usage(), {"5"}), Rows{"5"});
+  for (const auto& event : others) EXPECT_EQ(there(event), "1");
+  EXPECT_TRUE(rig.await_metric("todoke_capacity_topic_events_purged_total", 39));
+  EXPECT_EQ(rig.value("SELECT cn_relay.recount_usage()"), "0");
+}
+
+TEST_F(FullTopicTest, EventsThatMayNotGoAreNotLookedAtAgainEachTime) {
+  // More of two topics than one look takes, and after them those that may go.
+  rig.sql(fmt::format(
+      R"(CREATE TEMP TABLE n AS SELECT i, 'id' || i AS id, now() AS at,
+           CASE WHEN i <= 10400 THEN ARRAY['{0}', 'kukuri:global'] ELSE ARRAY['{0}'] END AS topics
+           FROM generate_series(1, 10420) i;
+         INSERT INTO cn_relay.events (event_id, pubkey, kind, created_at, tags, content, sig, ingested_at, ingested_seq,
+           source, topics) SELECT id, 'p', 1, i, '[]', '', 's', at, i, 'ws', topics FROM n;
+         INSERT INTO cn_relay.event_topics (topic_id, event_id, pubkey, kind, created_at, ingested_at, ingested_seq)
+           SELECT '{0}', id, 'p', 1, i, at, i FROM n;
+         SELECT cn_relay.recount_usage())",
+      limited));
+  drop_oldest_beyond(10'410);
+  EXPECT_EQ(rig.await_sql(usage(), {"10410"}), Rows{"10410"});
+  EXPECT_EQ(rig.value("SELECT min(ingested_seq) FROM cn_relay.events WHERE cardinality(topics) = 1"), "10411")
+      << "the oldest of those that may go";
 }
 
 }  // namespace
