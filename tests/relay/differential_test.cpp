@@ -329,7 +329,8 @@ INSTANTIATE_TEST_SUITE_P(, DifferentialTest,
                                          RelayMode{"Memory", 2, {}, false, true},
                                          RelayMode{
                                              "SmallMemory", 3, {{"relay.cache_events", "20"}}, false, true},
-                                         RelayMode{"Open", 4, kOpen, true}),
+                                         RelayMode{"OpenTables", 4, kOpenTables, true},
+                                         RelayMode{"OpenMemory", 5, kOpen, true, true}),
                          [](const auto& mode) { return mode.param.name; });
 
 TEST_P(DifferentialTest, StoredLiveAndNaiveAgree) {

@@ -24,6 +24,7 @@ using Tags = std::vector<std::vector<std::string>>;
 using Ids = std::vector<std::string>;
 
 inline const Flags kOpen = {{"relay.topic_policy", "open"}};
+inline const Flags kOpenTables = {{"relay.topic_policy", "open"}, {"relay.cache_bytes", "0"}};
 
 // What most tests of the policy `topics` ask for.
 inline constexpr const char* kGlobal = R"({"#t":["kukuri:global"]})";
