@@ -157,6 +157,51 @@ TEST(EmbeddedUser, AFolderOfAThirdUserOrOneThatCanNotBeReachedIsRefused) {
   EXPECT_THAT(why(), AllOf(HasSubstr("server.user"), HasSubstr(folder.data_dir())));
 }
 
+std::string refusal_to_take_over(const std::string& data_dir) {
+  const auto user = user_for("postgres", {});
+  try {
+    take_over(layout_of(data_dir), *user);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(EmbeddedUser, AFolderOfRootsAtTheTopOfTheSystemIsNotGivenAwayUnlessItIsANodes) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give anything away";
+  std::string top = "/todoke-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(top.data()), nullptr);
+  std::filesystem::permissions(top, std::filesystem::perms(0711));
+  const auto owner = [&top] {
+    struct stat info{};
+    return ::stat(top.c_str(), &info) == 0 ? info.st_uid : 12345;
+  };
+  write_file(top + "/passwd", "what the system lives by");
+  EXPECT_THAT(refusal_to_take_over(top), HasSubstr("holds other things"));
+  EXPECT_EQ(owner(), 0U);
+  write_file(top + "/todoke.lock", "1");
+  EXPECT_EQ(refusal_to_take_over(top), "");
+  EXPECT_NE(owner(), 0U);
+  std::filesystem::remove_all(top);
+}
+
+TEST(EmbeddedUser, AFolderOfRootsThatSomebodyElsesLinkLeadsToIsNotGivenAway) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give anything away";
+  const TempFolder folder;
+  const auto third = user_for("nobody", {});
+  ASSERT_TRUE(third) << third.error().message;
+  const auto target = folder.path() + "/roots";
+  std::filesystem::create_directory(target);
+  write_file(target + "/postgres", "looks like a node's");
+  const auto link = folder.path() + "/link";
+  std::filesystem::create_directory_symlink(target, link);
+  ASSERT_EQ(::lchown(link.c_str(), third->uid, third->identity->gid), 0);
+  EXPECT_THAT(refusal_to_take_over(link), HasSubstr("does not belong to root"));
+  struct stat after{};
+  ASSERT_EQ(::stat(target.c_str(), &after), 0);
+  EXPECT_EQ(after.st_uid, 0U);
+}
+
 TEST(EmbeddedRefusal, AFolderWithoutProgramsIsNamed) {
   const TempFolder folder;
   EXPECT_THAT(complaint(Options{.data_dir = folder.data_dir(), .bin_dir = "/nonexistent/bin"}),
