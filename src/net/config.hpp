@@ -64,9 +64,9 @@ inline constexpr Key<std::int64_t> kConnectionsMax{{
     .name = "server.connections_max",
     .type = KeyType::integer,
     .fallback = "10000",
-    .meaning = "Open connections of a listener, WebSockets included; a further one gets 503 and is closed. "
-               "The process "
-               "needs as many file descriptors, and some more (ulimit -n).",
+    .meaning = "Open connections of a listener, WebSockets included. Beyond it the one goes that has said nothing "
+               "for the longest time; where all have spoken, the new one gets 503. The process needs as "
+               "many file descriptors, and some more (ulimit -n).",
     .min = 1,
     .max = 1'000'000,
 }};
@@ -101,7 +101,8 @@ inline constexpr Key<std::chrono::milliseconds> kHeaderTimeout{{
     .type = KeyType::duration,
     .fallback = "10s",
     .meaning = "Time from the first byte of a request to the end of its header, and for a TLS handshake. A "
-               "slower client gets 408. A new connection that sends nothing for that long is closed.",
+               "slower client gets 408. A new connection that sends nothing for that long is closed, and a "
+               "WebSocket that asks for nothing for six times that.",
     .unit = "s",
     .min = 100,
     .max = 300'000,

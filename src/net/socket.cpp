@@ -6,6 +6,7 @@
 #include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <boost/asio/this_coro.hpp>
@@ -74,6 +75,11 @@ SocketAddress local_address(int fd) {
     throw NetError(fmt::format("getsockname: {}", std::strerror(errno)));
   }
   return {reinterpret_cast<const sockaddr*>(&storage), length};
+}
+
+bool peer_has_ended(int fd) {
+  pollfd state{fd, POLLRDHUP, 0};
+  return ::poll(&state, 1, 0) > 0;
 }
 
 namespace {

@@ -48,6 +48,9 @@ class SocketAddress {
 // The local end of a bound socket.
 SocketAddress local_address(int fd);
 
+// Whether the other end of a connected socket has ended its side, or the connection is broken.
+bool peer_has_ended(int fd);
+
 // At most this many addresses of a name are used; more would only spread one deadline thinner.
 inline constexpr std::size_t kAddressesMax = 8;
 

@@ -33,6 +33,8 @@ class Transport {
   // At once; operations under way end with NetError. Safe to call twice.
   virtual void close() noexcept = 0;
 
+  // Whether the peer sends nothing beyond what has arrived already, read or not.
+  [[nodiscard]] virtual bool peer_has_ended() = 0;
   [[nodiscard]] virtual const std::string& peer_ip() const = 0;
   [[nodiscard]] virtual bool secure() const = 0;
   [[nodiscard]] virtual Executor executor() const = 0;

@@ -62,6 +62,9 @@ class PlainTransport final : public SocketTransport {
     socket_.close(ignored);
   }
 
+  [[nodiscard]] bool peer_has_ended() override {
+    return !socket_.is_open() || net::peer_has_ended(socket_.native_handle());
+  }
   [[nodiscard]] const std::string& peer_ip() const override { return peer_ip_; }
   [[nodiscard]] bool secure() const override { return false; }
   [[nodiscard]] Executor executor() const override { return executor_of(socket_); }

@@ -145,6 +145,10 @@ class TlsStream final : public TlsTransport {
     stream_.next_layer().close(ignored);
   }
 
+  [[nodiscard]] bool peer_has_ended() override {
+    auto& socket = stream_.next_layer();
+    return !socket.is_open() || net::peer_has_ended(socket.native_handle());
+  }
   [[nodiscard]] const std::string& peer_ip() const override { return peer_ip_; }
   [[nodiscard]] bool secure() const override { return true; }
   [[nodiscard]] Executor executor() const override {

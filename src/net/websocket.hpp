@@ -86,6 +86,8 @@ class WsConnection {
   virtual void pause_reading() = 0;
   virtual void resume_reading() = 0;
 
+  // Whether the peer has hung up, also while nothing is read.
+  [[nodiscard]] virtual bool peer_has_ended() const = 0;
   [[nodiscard]] virtual std::size_t queued_bytes() const = 0;
   [[nodiscard]] virtual bool compressed() const = 0;
   [[nodiscard]] virtual Executor executor() const = 0;

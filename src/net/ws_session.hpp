@@ -45,6 +45,7 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   void drain() override;
   void pause_reading() override { ++pauses_; }
   void resume_reading() override;
+  [[nodiscard]] bool peer_has_ended() const override { return broken_ || transport_->peer_has_ended(); }
   [[nodiscard]] std::size_t queued_bytes() const override { return queued_bytes_; }
   [[nodiscard]] bool compressed() const override { return deflate_; }
   [[nodiscard]] Executor executor() const override { return executor_; }

@@ -13,11 +13,21 @@ namespace {
 
 constexpr std::uint16_t kSlowReader = 1008;
 
+std::function<void()> closer_of(const std::shared_ptr<net::WsConnection>& connection) {
+  return [weak = std::weak_ptr(connection), executor = connection->executor()] {
+    asio::post(executor, [weak] {
+      if (const auto open = weak.lock()) open->close(kSlowReader, "too slow");
+    });
+  };
+}
+
 }  // namespace
 
-ClientOutput::ClientOutput(std::shared_ptr<net::WsConnection> connection, PageMemory& memory,
-                           std::function<void()> on_page_done)
-    : connection_(std::move(connection)), on_page_done_(std::move(on_page_done)), memory_(memory) {}
+ClientOutput::ClientOutput(std::shared_ptr<net::WsConnection> connection, std::shared_ptr<PageMemory> memory,
+                           std::string client, std::function<void()> on_page_done)
+    : connection_(std::move(connection)),
+      on_page_done_(std::move(on_page_done)),
+      held_(std::move(memory), std::move(client), closer_of(connection_)) {}
 
 void ClientOutput::add_frames(std::vector<net::FramePtr> frames) {
   if (!connection_) return;
@@ -31,15 +41,14 @@ void ClientOutput::add_frames(std::vector<net::FramePtr> frames) {
   while (waiting_.size() > kWaitingMax) send_next();
 }
 
-void ClientOutput::add_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) {
-  if (!connection_) return;
+std::size_t ClientOutput::add_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) {
   std::size_t bytes = 0;
   for (const auto& live : events) bytes += live->event->json().size();
-  const bool is_fair = memory_.take(held_, bytes);
-  held_ += bytes;
+  if (!connection_) return bytes;
+  held_.take(bytes);
   waiting_.emplace_back(Page{std::move(sub), std::move(events), 0, std::move(eose), bytes});
-  if (!is_fair) return connection_->close(kSlowReader, "too slow");
   if (!slice_posted_) send_slice();
+  return bytes;
 }
 
 void ClientOutput::drop_page(std::string_view sub) {
@@ -63,7 +72,7 @@ void ClientOutput::end() {
   connection_.reset();
   waiting_.clear();
   leaving_.clear();
-  give_back(held_);
+  held_.give_back(held_.bytes());
 }
 
 void ClientOutput::send_slice() {
@@ -94,15 +103,10 @@ std::size_t ClientOutput::send(const net::FramePtr& frame) {
   return frame->payload().size();
 }
 
-void ClientOutput::give_back(std::size_t bytes) {
-  memory_.give_back(held_, bytes);
-  held_ -= bytes;
-}
-
 void ClientOutput::page_sent(std::size_t bytes) {
   const auto queued = connection_->queued_bytes();
   if (queued == 0) {
-    give_back(bytes);
+    held_.give_back(bytes);
   } else {
     leaving_.push_back({written_ + queued, bytes});
   }
@@ -114,7 +118,7 @@ void ClientOutput::page_sent(std::size_t bytes) {
 void ClientOutput::written(std::size_t bytes) {
   written_ += bytes;
   for (; !leaving_.empty() && leaving_.front().at <= written_; leaving_.pop_front())
-    give_back(leaving_.front().bytes);
+    held_.give_back(leaving_.front().bytes);
   for (; !room_at_.empty() && room_at_.front() <= written_; room_at_.pop_front()) on_page_done_();
 }
 

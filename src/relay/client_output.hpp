@@ -34,12 +34,13 @@ class ClientOutput : public std::enable_shared_from_this<ClientOutput> {
   static constexpr std::size_t kPageRoomBytes = 1024 * 1024;
   static constexpr std::size_t kWaitingMax = 1'000;
 
-  // `on_page_done` is called once for each page.
-  ClientOutput(std::shared_ptr<net::WsConnection> connection, PageMemory& memory,
-               std::function<void()> on_page_done);
+  // `client` is the network that the connection comes from. `on_page_done` is called once for each page.
+  ClientOutput(std::shared_ptr<net::WsConnection> connection, std::shared_ptr<PageMemory> memory,
+               std::string client, std::function<void()> on_page_done);
 
   void add_frames(std::vector<net::FramePtr> frames);
-  void add_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose);
+  // The bytes of the events.
+  std::size_t add_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose);
   // The subscription was closed or replaced: what is left of its page is not sent.
   void drop_page(std::string_view sub);
   // `bytes` more were handed to the socket.
@@ -64,7 +65,6 @@ class ClientOutput : public std::enable_shared_from_this<ClientOutput> {
   std::size_t send(const net::FramePtr& frame);
   // Its last byte is queued, or what is left of it is not sent.
   void page_sent(std::size_t bytes);
-  void give_back(std::size_t bytes);
 
   std::shared_ptr<net::WsConnection> connection_;  // null after end()
   std::function<void()> on_page_done_;
@@ -79,8 +79,7 @@ class ClientOutput : public std::enable_shared_from_this<ClientOutput> {
     std::size_t bytes;
   };
   std::deque<Leaving> leaving_;
-  PageMemory& memory_;
-  std::size_t held_ = 0;  // bytes of pages
+  PageMemory::Holder held_;
 };
 
 }  // namespace todoke::relay

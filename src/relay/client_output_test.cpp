@@ -26,6 +26,7 @@ class Connection final : public net::WsConnection {
   void drain() override {}
   void pause_reading() override {}
   void resume_reading() override {}
+  [[nodiscard]] bool peer_has_ended() const override { return false; }
   [[nodiscard]] std::size_t queued_bytes() const override { return queued; }
   [[nodiscard]] bool compressed() const override { return false; }
   [[nodiscard]] Executor executor() const override { return executor_; }
@@ -64,9 +65,9 @@ class ClientOutputTest : public testing::Test {
   int pages_done = 0;
   metrics::Registry registry;
   RelayMetrics metrics{registry};
-  PageMemory memory{metrics, 200 * kEventBytes};
+  std::shared_ptr<PageMemory> memory = std::make_shared<PageMemory>(metrics, 200 * kEventBytes);
   std::shared_ptr<ClientOutput> output =
-      std::make_shared<ClientOutput>(connection, memory, [this] { ++pages_done; });
+      std::make_shared<ClientOutput>(connection, memory, "192.0.2.1", [this] { ++pages_done; });
 };
 
 TEST_F(ClientOutputTest, LoopDoesOtherWorkBetweenTheSlicesOfAPage) {
@@ -127,22 +128,43 @@ TEST_F(ClientOutputTest, PageIsHeldUntilTheSocketHasTakenIt) {
   EXPECT_EQ(metrics.page_bytes.value(), 0);
 }
 
-TEST_F(ClientOutputTest, ConnectionWithMoreThanItsShareIsClosedWhenAllHoldTooMuch) {
+TEST_F(ClientOutputTest, NewcomerDoesNotPayForOneWhoHoldsMost) {
   const auto modest_connection = std::make_shared<Connection>(io.get_executor());
-  const auto modest = std::make_shared<ClientOutput>(modest_connection, memory, [] {});
+  const auto modest = std::make_shared<ClientOutput>(modest_connection, memory, "192.0.2.2", [] {});
   for (int i = 0; i < 100; ++i) modest->add_page(nostr::SubId::from("e").value(), {}, "EOSE");
-  modest->add_page(nostr::SubId::from("m").value(), {live}, "EOSE");
-  add_page("s", 120);
+  add_page("s", 150);
   io.run();
   EXPECT_EQ(connection->closed, 0);
-  add_page("t", 120);
+  modest->add_page(nostr::SubId::from("m").value(), std::vector<LiveEventPtr>(60, live), "EOSE");
+  io.restart();
+  io.run();
   EXPECT_EQ(connection->closed, 1008);
+  EXPECT_EQ(modest_connection->closed, 0);
   EXPECT_EQ(metrics.pages_dropped.value(), 1U);
-  modest->add_page(nostr::SubId::from("n").value(), {live}, "EOSE");
+  // What the closed one still holds does not cost another its connection.
+  modest->add_page(nostr::SubId::from("n").value(), std::vector<LiveEventPtr>(60, live), "EOSE");
+  io.restart();
+  io.run();
   EXPECT_EQ(modest_connection->closed, 0);
   output->end();
   modest->end();
   EXPECT_EQ(metrics.page_bytes.value(), 0);
+}
+
+TEST_F(ClientOutputTest, ClientHoldsWhatAllItsConnectionsHold) {
+  std::vector<std::shared_ptr<Connection>> connections;
+  std::vector<std::shared_ptr<ClientOutput>> outputs;
+  for (int i = 0; i < 4; ++i) {
+    connections.push_back(std::make_shared<Connection>(io.get_executor()));
+    outputs.push_back(std::make_shared<ClientOutput>(connections.back(), memory, "192.0.2.2", [] {}));
+    outputs.back()->add_page(nostr::SubId::from("m").value(),
+                             std::vector<LiveEventPtr>(i == 2 ? 35 : 30, live), "");
+  }
+  add_page("s", 80);
+  io.run();
+  EXPECT_EQ(connection->closed, 0) << "no connection has more, and the other client has";
+  for (std::size_t i = 0; i < connections.size(); ++i)
+    EXPECT_EQ(connections[i]->closed, i == 2 ? 1008 : 0) << i;
 }
 
 TEST_F(ClientOutputTest, NothingIsSentAfterTheEnd) {

@@ -321,7 +321,8 @@ inline constexpr Key<std::int64_t> kReqsPerMinute{{
     .name = "limits.reqs_per_minute",
     .type = KeyType::integer,
     .fallback = "60",
-    .meaning = "REQs, COUNTs and AUTHs of a client, and as many CLOSEs. A large one counts as several.",
+    .meaning = "REQs, COUNTs, AUTHs and HTTP requests of a client, and as many CLOSEs. A large one counts as "
+               "several, and so does a large answer.",
     .min = 1,
     .max = 100'000'000,
     .live = true,

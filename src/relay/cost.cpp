@@ -27,4 +27,16 @@ double cost_of_question(std::size_t message_bytes, std::size_t filters) {
   return cost_of(message_bytes) + static_cast<double>(tokens);
 }
 
+std::string anonymous_of(const std::string& network) {
+  return "anonymous " + network;
+}
+
+double cost_of_page(std::size_t rows, std::size_t bytes) {
+  return static_cast<double>(rows / kTokenRowsSent + bytes / kTokenBytesSent);
+}
+
+double cost_of_count(std::uint64_t rows) {
+  return static_cast<double>(rows / kTokenRowsCounted);
+}
+
 }  // namespace todoke::relay

@@ -25,6 +25,15 @@ TEST(Cost, FiltersOfAQuestionCost) {
   EXPECT_EQ(cost_of_question(kTokenBytes, 20), 6);
 }
 
+TEST(Cost, OrdinaryPageIsInThePriceOfItsQuestion) {
+  EXPECT_EQ(cost_of_page(0, 0), 0);
+  EXPECT_EQ(cost_of_page(499, 200'000), 0);
+  EXPECT_EQ(cost_of_page(500, 200'000), 1);
+  EXPECT_EQ(cost_of_page(5'000, 2 * 1024 * 1024), 18);
+  EXPECT_EQ(cost_of_count(49'999), 0);
+  EXPECT_EQ(cost_of_count(1'000'000), 20);
+}
+
 TEST(Cost, RowsAreThoseOfTagsTopicsAndTargets) {
   const auto rows = [](nostr::Kind kind, Tags tags) {
     return rows_of(*event_of(author(1), kind, std::move(tags)));

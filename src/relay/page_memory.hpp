@@ -1,12 +1,22 @@
 // Stored events that clients have asked for and their sockets have not taken, of the whole process. Beyond
-// `bytes_max` a connection that holds more than an equal share is closed when it gets another page. So slow
-// clients hold what a connection may (client_output.hpp) as long as they are few, and less when they are many.
-// Thread-safe.
+// `bytes_max` the client gives way that holds most, over all its connections: of these the one that holds most is
+// closed, until the rest is within the bound. So slow clients hold what a connection may (client_output.hpp) as
+// long as they are few, and whoever reads well loses nothing to a client that takes pages over many connections.
+//
+// Bounded: an entry for each connection that holds something. Costs a lock for each page, and a look at all
+// entries for each connection that is closed. Thread-safe.
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/hash_table.hpp"
 #include "relay/metrics.hpp"
 
 namespace todoke::relay {
@@ -18,29 +28,91 @@ class PageMemory {
   explicit PageMemory(RelayMetrics& metrics, std::size_t bytes_max = kBytesMaxDefault)
       : bytes_max_(bytes_max), gauge_(metrics.page_bytes), dropped_(metrics.pages_dropped) {}
 
-  // A connection that held `held` holds `more` besides. False: too much, the connection is to be closed.
-  bool take(std::size_t held, std::size_t more) {
-    if (more == 0) return true;
-    if (held == 0) ++holders_;
-    const auto all = bytes_ += more;
-    gauge_.set(static_cast<double>(all));
-    const bool is_fair = all <= bytes_max_ || held + more <= bytes_max_ / holders_;
-    if (!is_fair) dropped_.add();
-    return is_fair;
-  }
-  // A connection that held `held` gives `less` of it back.
-  void give_back(std::size_t held, std::size_t less) {
-    if (less == 0) return;
-    if (held == less) --holders_;
-    gauge_.set(static_cast<double>(bytes_ -= less));
-  }
+  // What one connection holds.
+  class Holder {
+   public:
+    // `client` is its network. `give_way` has to end the connection soon; it is called once, on any thread.
+    Holder(std::shared_ptr<PageMemory> memory, std::string client, std::function<void()> give_way)
+        : memory_(std::move(memory)), client_(std::move(client)), give_way_(std::move(give_way)) {}
+    ~Holder() { give_back(bytes_); }
+    Holder(const Holder&) = delete;
+    Holder& operator=(const Holder&) = delete;
+
+    void take(std::size_t bytes) { memory_->take(*this, bytes); }
+    void give_back(std::size_t bytes) { memory_->give_back(*this, bytes); }
+    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+   private:
+    friend PageMemory;
+    const std::shared_ptr<PageMemory> memory_;
+    const std::string client_;
+    const std::function<void()> give_way_;
+    std::size_t bytes_ = 0;
+    bool gives_way_ = false;
+  };
 
  private:
+  struct Client {
+    std::size_t bytes = 0;  // of those that don't give way
+    std::vector<Holder*> holders;
+  };
+
+  void take(Holder& holder, std::size_t more) {
+    if (more == 0) return;
+    std::vector<std::function<void()>> ends;
+    {
+      const std::lock_guard lock(mutex_);
+      auto& client = clients_[holder.client_];
+      if (holder.bytes_ == 0) client.holders.push_back(&holder);
+      holder.bytes_ += more;
+      bytes_ += more;
+      gauge_.set(static_cast<double>(bytes_));
+      if (holder.gives_way_) return;
+      client.bytes += more;
+      staying_ += more;
+      while (staying_ > bytes_max_) ends.push_back(choose_one());
+    }
+    for (const auto& end : ends) end();
+  }
+
+  void give_back(Holder& holder, std::size_t less) {
+    if (less == 0) return;
+    const std::lock_guard lock(mutex_);
+    bytes_ -= less;
+    gauge_.set(static_cast<double>(bytes_));
+    const auto found = clients_.find(holder.client_);
+    auto& client = found->second;
+    holder.bytes_ -= less;
+    if (!holder.gives_way_) {
+      client.bytes -= less;
+      staying_ -= less;
+    }
+    if (holder.bytes_ > 0) return;
+    std::erase(client.holders, &holder);
+    if (client.holders.empty()) clients_.erase(found);
+  }
+
+  std::function<void()> choose_one() {
+    auto& client = std::max_element(clients_.begin(), clients_.end(), [](const auto& a, const auto& b) {
+                     return a.second.bytes < b.second.bytes;
+                   })->second;
+    const auto held = [](const Holder* holder) { return holder->gives_way_ ? 0 : holder->bytes_; };
+    auto& holder = **std::max_element(client.holders.begin(), client.holders.end(),
+                                      [&](const Holder* a, const Holder* b) { return held(a) < held(b); });
+    holder.gives_way_ = true;
+    client.bytes -= holder.bytes_;
+    staying_ -= holder.bytes_;
+    dropped_.add();
+    return holder.give_way_;
+  }
+
   const std::size_t bytes_max_;
-  std::atomic<std::size_t> bytes_ = 0;
-  std::atomic<std::size_t> holders_ = 0;
   metrics::Gauge& gauge_;
   metrics::Counter& dropped_;
+  std::mutex mutex_;
+  std::size_t bytes_ = 0;
+  std::size_t staying_ = 0;  // of those that don't give way
+  HashMap<std::string, Client> clients_;
 };
 
 }  // namespace todoke::relay

@@ -179,6 +179,18 @@ TEST_F(QueryLineTest, BudgetComesBackWithTime) {
   EXPECT_FALSE(of_alice.is_forgettable(clock.steady(), 1s));
 }
 
+TEST_F(QueryLineTest, ClientWithoutABudgetIsForgottenAsSoonAsNothingIsUnderWay) {
+  auto line = line_of({4, 1});
+  line.ask(alice, "a1");
+  line.ask(alice, "a2");
+  clock.advance(3s);
+  EXPECT_FALSE(of_alice.is_forgettable(clock.steady(), 0s));
+  ended(line, alice);
+  EXPECT_FALSE(of_alice.is_forgettable(clock.steady(), 0s));
+  ended(line, alice);
+  EXPECT_TRUE(of_alice.is_forgettable(clock.steady(), 0s));
+}
+
 TEST_F(QueryLineTest, ConnectionThatLeftInTheMiddleOfAReadGivesItsPlaceBack) {
   auto line = line_of({1, 1});
   {

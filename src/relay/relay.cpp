@@ -16,6 +16,7 @@
 #include "nostr/replies.hpp"
 #include "relay/capacity.hpp"
 #include "relay/config.hpp"
+#include "relay/cost.hpp"
 #include "relay/ephemeral.hpp"
 #include "relay/eraser.hpp"
 #include "relay/gossip_door.hpp"
@@ -32,9 +33,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kOk = 200;
-constexpr double kSecondsPerMinute = 60;
+constexpr int kTooManyRequests = 429;
+// A WebSocket is for asking. So long, in times of server.header_timeout, a client may take to begin: longer than
+// one needs to authenticate, or a person to send something from an application that has just been opened.
+constexpr int kUnusedHeaderTimeouts = 6;
 constexpr std::uint16_t kRefusedByPolicy = 1008;
 constexpr std::uint16_t kTryAgainLater = 1013;
+constexpr double kSecondsPerMinute = 60;
 constexpr std::chrono::milliseconds kOpenIndexesMax = 30min;
 constexpr std::chrono::milliseconds kAuthCheckEvery = 1s;
 // The protocol's answer to a message that is too long is a NOTICE; only far beyond is the connection cut.
@@ -158,6 +163,8 @@ SessionSettings session_settings_from(const Config& config) {
 // Says why and goes.
 class TurnedAway final : public net::WsHandler {
  public:
+  TurnedAway(std::uint16_t code, nostr::Reason reason) : code_(code), reason_(reason) {}
+
   void on_open(const std::shared_ptr<net::WsConnection>& connection) override {
     const auto why = text_of(reason_);
     connection->send_text(nostr::notice_message(why));
@@ -165,9 +172,11 @@ class TurnedAway final : public net::WsHandler {
   }
   void on_message(net::WsOpcode, std::string_view) override {}
   void on_close(std::uint16_t, std::string_view) override {}
-};
 
-  TurnedAway(std::uint16_t code, nostr::Reason reason) : code_(code), reason_(reason) {}
+ private:
+  const std::uint16_t code_;
+  const nostr::Reason reason_;
+};
 
 void allow_everybody(net::Response& response) {
   response.headers.set("Access-Control-Allow-Origin", "*");
@@ -176,10 +185,6 @@ void allow_everybody(net::Response& response) {
 }
 
 bool asks_for_information(const net::Request& request) {
-
- private:
-  const std::uint16_t code_;
-  const nostr::Reason reason_;
   return request.headers.joined("Accept").find("application/nostr+json") != std::string::npos;
 }
 
@@ -191,6 +196,7 @@ class Relay {
       : clock_(parts.clock),
         version_(parts.version),
         policy_(rules_from(parts.config).policy),
+        unused_max_(parts.config.get(net::keys::kHeaderTimeout) * kUnusedHeaderTimeouts),
         settings_(std::make_shared<const SessionSettings>(session_settings_from(parts.config))),
         config_(std::make_shared<const Config>(parts.config)),
         search_(parts.search),
@@ -198,6 +204,7 @@ class Relay {
         metrics_(parts.metrics),
         duplicates_(parts.metrics),
         topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
+        blocks_(parts.executor, parts.pool, parts.listener, parts.metrics),
         reader_(parts.read_pool, parts.clock, policy_, read_limits_from(parts.config), parts.search.get()),
         hub_(parts.executor, parts.read_executor,
              hub_options_from(parts.config, policy_, parts.database, parts.read_pool.connections_max()),
@@ -208,7 +215,6 @@ class Relay {
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
         eraser_(parts.executor, parts.pool, parts.database, hub_, parts.clock, metrics_),
         retention_(
-        blocks_(parts.executor, parts.pool, parts.listener, parts.metrics),
             parts.executor,
             RetentionOptions{.connect = parts.database, .periods = retention_periods_from(parts.config)},
             parts.clock, parts.health, parts.metrics),
@@ -229,6 +235,7 @@ class Relay {
                   parts.pressure,
                   parts.storage,
                   topics_,
+                  blocks_,
                   hub_.known(),
                   duplicates_,
                   metrics_,
@@ -239,7 +246,6 @@ class Relay {
                   event_rate_,
                   req_rate_,
                   close_rate_,
-                  blocks_,
                   refusals_,
                   parts.gossip.get(),
                   [this](const std::shared_ptr<Session>& session) { remember(session); }} {
@@ -248,6 +254,7 @@ class Relay {
       hub_.topics_changed();
       if (bridge_) bridge_->topics_changed();
     });
+    blocks_.on_addresses([this] { check_addresses(); });
   }
 
   // What holds from now on. One caller at a time.
@@ -259,7 +266,6 @@ class Relay {
     reader_.set_limits(read_limits_from(config));
     topics_.set_periods(retention_periods_from(config));
     retention_.set_periods(retention_periods_from(config));
-    blocks_.on_addresses([this] { check_addresses(); });
     hub_.set_limits(size_of(config.get(keys::kSubscriptionsMax)), config.get(keys::kQueryTimeout));
     event_rate_.set(per_minute(config.get(keys::kEventsPerMinute)), rates_on(config));
     req_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));
@@ -283,16 +289,40 @@ class Relay {
   }
 
   // Also forgets the sessions that have ended.
-  void check_auth() {
+  void check_sessions() {
+    const bool is_auth_required = settings_.load()->auth.required;
     const std::lock_guard lock(mutex_);
     std::erase_if(sessions_, [](const auto& weak) { return weak.expired(); });
-    if (!settings_.load()->auth.required) return;
     for (const auto& weak : sessions_) {
-      if (const auto session = weak.lock()) session->check_auth();
+      const auto session = weak.lock();
+      if (!session) continue;
+      session->check_use(unused_max_);
+      if (is_auth_required) session->check_auth();
     }
   }
 
+  // What an HTTP request costs, as an ordinary question does.
+  std::optional<net::Response> toll_of(const net::Request& request) {
+    const auto settings = settings_.load();
+    const auto network = net::network_of(request.client_ip, settings->prefixes);
+    const auto neighbourhood = net::neighbourhood_of(request.client_ip);
+    const auto anonymous = anonymous_of(network);
+    const std::array<net::RateLimiter::Charge, 2> charges{
+        net::RateLimiter::Charge{network, neighbourhood, settings->address_factor},
+        net::RateLimiter::Charge{anonymous, neighbourhood}};
+    const auto verdict =
+        req_rate_.take(std::span(charges).first(settings->address_factor == 1 ? 1 : 2), cost_of(0));
+    if (verdict.allowed) return std::nullopt;
+    refusals_.refused("http", request.client_ip, clock_.steady());
+    auto response = net::error_response(kTooManyRequests, "RATE_LIMITED", "too many requests of this client");
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(verdict.retry_after).count();
+    response.headers.set("Retry-After", std::to_string(seconds));
+    allow_everybody(response);
+    return response;
+  }
+
   TopicBook& topics() { return topics_; }
+  BlockBook& blocks() { return blocks_; }
   Hub& hub() { return hub_; }
   Writer& writer() { return writer_; }
   CapacityKeeper& capacity() { return capacity_; }
@@ -317,6 +347,13 @@ class Relay {
     return false;
   }
 
+  void check_addresses() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& weak : sessions_) {
+      if (const auto session = weak.lock()) session->check_address();
+    }
+  }
+
   void remember(const std::shared_ptr<Session>& session) {
     const std::lock_guard lock(mutex_);
     sessions_.push_back(session);
@@ -328,10 +365,10 @@ class Relay {
 
   static bool rates_on(const Config& config) { return config.get(net::keys::kRates) == "on"; }
 
-  BlockBook& blocks() { return blocks_; }
   const Clock& clock_;
   const std::string_view version_;
   const nostr::TopicPolicy policy_;
+  const std::chrono::milliseconds unused_max_;
   SharedValue<SessionSettings> settings_;
   SharedValue<Config> config_;  // for NIP-11
   std::shared_ptr<outbox::SearchPort> search_;
@@ -339,10 +376,11 @@ class Relay {
   RelayMetrics metrics_;
   DedupeCounts duplicates_;
   TopicBook topics_;
+  BlockBook blocks_;
   Reader reader_;
   Hub hub_;
   Writer writer_;
-  PageMemory pages_{metrics_};
+  std::shared_ptr<PageMemory> pages_ = std::make_shared<PageMemory>(metrics_);
   EphemeralExchange ephemeral_;
   Eraser eraser_;
   Retention retention_;
@@ -353,13 +391,6 @@ class Relay {
   net::RateLimiter connection_rate_;
   net::RefusalLog refusals_;
   SessionServices services_;
-  void check_addresses() {
-    const std::lock_guard lock(mutex_);
-    for (const auto& weak : sessions_) {
-      if (const auto session = weak.lock()) session->check_address();
-    }
-  }
-
   GossipDoor gossip_{services_};
   std::mutex mutex_;
   std::vector<std::weak_ptr<Session>> sessions_;
@@ -382,12 +413,11 @@ class RelayService final : public PeriodicService {
     if (relay_->policy() == nostr::TopicPolicy::open) {
       co_await ensure_open_indexes(pool_, Deadline::after(kOpenIndexesMax));
     }
-  BlockBook blocks_;
   }
 
  private:
   Task<void> round(RoundCause /*cause*/) override {
-    relay_->check_auth();
+    relay_->check_sessions();
     co_return;
   }
 
@@ -422,6 +452,7 @@ Task<net::Response> preflight() {
 
 void add_routes(net::Router& router, const std::shared_ptr<Relay>& relay, const Config& config,
                 std::string_view version) {
+  router.set_toll([relay](const net::Request& request) { return relay->toll_of(request); });
   for (const auto* path : {"/", "/relay"}) {
     router.add_websocket(
         path, [relay](const net::Request& request) { return relay->accept(request); },
@@ -447,6 +478,7 @@ BuiltRelay build_relay(RelayParts parts) {
   std::vector<std::shared_ptr<Service>> services{
       std::make_shared<RelayService>(parts.executor, parts.pool, relay, parts.metrics),
       part_of(relay, relay->topics()),
+      part_of(relay, relay->blocks()),
       part_of(relay, relay->hub()),
       part_of(relay, relay->ephemeral()),
       part_of(relay, relay->writer()),
@@ -457,4 +489,3 @@ BuiltRelay build_relay(RelayParts parts) {
 }
 
 }  // namespace todoke::relay
-      part_of(relay, relay->blocks()),

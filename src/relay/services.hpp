@@ -64,7 +64,7 @@ struct SessionServices {
   RelayMetrics& metrics;
   Writer& writer;
   Hub& hub;
-  PageMemory& pages;
+  std::shared_ptr<PageMemory> pages;
   EphemeralExchange& ephemeral;
   net::RateLimiter& event_rate;
   net::RateLimiter& req_rate;

@@ -27,9 +27,11 @@ using Answer = nostr::MessageRefusal::Answer;
 
 // Messages in a row that nobody can understand, or CLOSEs beyond the rate: this is no client.
 constexpr std::size_t kBadMessagesMax = 100;
-// A client that has been told so often in a row to slow down is made to: one message a second.
-constexpr std::size_t kRefusedFreelyMax = 50;
+// Messages beyond the rate, more than within it: then a client is made to slow down, to one message a second, by
+// which time there is often a token for it.
+constexpr std::size_t kRefusedFreelyMax = 10;
 constexpr std::chrono::seconds kSlowedDownFor(1);
+constexpr std::string_view kUnused = "nothing was asked for";
 constexpr std::string_view kNotUnderstood = "too many messages that can't be understood";
 // Keys that a connection may prove; a client has a handful of accounts.
 constexpr std::size_t kAuthenticatedMax = 16;
@@ -82,8 +84,6 @@ Reason reason_of(Outcome outcome) {
 }
 
 }  // namespace
-  // The address may have been blocked between the accept and this.
-  check_address();
 
 Session::Session(SessionServices& services, std::string address, std::string_view host)
     : services_(services),
@@ -92,15 +92,18 @@ Session::Session(SessionServices& services, std::string address, std::string_vie
       neighbourhood_(net::neighbourhood_of(address_)),
       target_{{host_or(services.settings.load()->public_host, host)}},
       challenge_(nostr::make_challenge()),
-      opened_at_(services.clock.now()) {}
+      opened_at_(services.clock.now()),
+      opened_steady_(services.clock.steady()) {}
 
 void Session::on_open(const std::shared_ptr<net::WsConnection>& connection) {
   connection_ = connection;
   executor_ = connection->executor();
-  output_ = std::make_shared<ClientOutput>(connection, services_.pages, [weak = weak_from_this()] {
+  output_ = std::make_shared<ClientOutput>(connection, services_.pages, network_, [weak = weak_from_this()] {
     if (const auto session = weak.lock()) session->services_.hub.page_done(session);
   });
   services_.on_open(shared_from_this());
+  // The address may have been blocked between the accept and this.
+  check_address();
   const auto settings = services_.settings.load();
   if (settings->auth.challenge_at_connect || is_in_force(settings->auth, services_.clock.now())) challenge();
 }
@@ -118,6 +121,7 @@ void Session::on_message(net::WsOpcode opcode, std::string_view payload) {
   }
   auto message = nostr::parse_client_message(payload, services_.settings.load()->limits);
   if (!message) return refuse_message(std::move(message.error()), bytes);
+  if (!std::holds_alternative<nostr::CloseMessage>(*message)) has_asked_ = true;
   std::visit([&](auto&& typed) { handle(std::forward<decltype(typed)>(typed), bytes); }, std::move(*message));
 }
 
@@ -126,7 +130,7 @@ void Session::refuse_message(nostr::MessageRefusal refusal, std::size_t bytes) {
   const bool is_close = refusal.verb == nostr::Verb::close;
   auto& rate = is_close ? services_.close_rate : services_.req_rate;
   const bool paid =
-      is_event ? pays_for_event(bytes, 0) : pays(rate, is_close ? "close" : "req", cost_of(bytes));
+      is_event ? pays_for_event(bytes, 0, nullptr) : pays(rate, is_close ? "close" : "req", cost_of(bytes));
   if (!paid) refusal.reason = Reason::rate_limited;
   if (is_event) {
     services_.metrics.received_ws.add();
@@ -187,16 +191,35 @@ void Session::refuse(const nostr::EventId& id, Reason reason) {
   answer(id, false, text_of(reason));
 }
 
-// The address pays always, so that keys, of which anybody can make as many as he likes, open no new allowance;
-// the key that was proven first pays besides, wherever it is. Where an operator grants an address more than one
-// client's rates (limits.address_factor), those who have proven no key share one client's among them.
-bool Session::pays(net::RateLimiter& rate, std::string_view what, double cost) {
+// The address pays always, so that keys, of which anybody can make as many as he likes, open no new allowance; a
+// key that was proven pays besides, wherever it is. Where an operator grants an address more than one client's
+// rates (limits.address_factor), those who have proven no key share one client's among them.
+template <class Use>
+auto Session::with_payers(const nostr::Pubkey* author, const Use& use) const {
   using Charge = net::RateLimiter::Charge;
   const auto factor = services_.settings.load()->address_factor;
-  const auto who = authenticated_.empty() ? "anonymous " + network_ : authenticated_.front().hex();
+  std::string who;
+  if (authenticated_.empty()) {
+    if (factor != 1) who = anonymous_of(network_);
+  } else {
+    const bool is_proven = author != nullptr && std::find(authenticated_.begin(), authenticated_.end(),
+                                                          *author) != authenticated_.end();
+    who = (is_proven ? *author : authenticated_.front()).hex();
+  }
   const std::array<Charge, 2> charges{Charge{network_, neighbourhood_, factor}, Charge{who, neighbourhood_}};
-  const bool only_address = authenticated_.empty() && factor == 1;
-  if (rate.take(std::span(charges).first(only_address ? 1 : 2), cost).allowed) {
+  return use(std::span(charges).first(who.empty() ? 1 : 2));
+}
+
+void Session::charge(double cost) {
+  if (cost > 0) with_payers(nullptr, [&](auto payers) { services_.req_rate.charge(payers, cost); });
+}
+
+bool Session::takes(net::RateLimiter& rate, double cost, const nostr::Pubkey* author) const {
+  return with_payers(author, [&](auto payers) { return rate.take(payers, cost).allowed; });
+}
+
+bool Session::pays(net::RateLimiter& rate, std::string_view what, double cost, const nostr::Pubkey* author) {
+  if (takes(rate, cost, author)) {
     if (refused_ > 0) --refused_;
     return true;
   }
@@ -208,20 +231,24 @@ bool Session::pays(net::RateLimiter& rate, std::string_view what, double cost) {
   return false;
 }
 
-// A refusal costs the node a message's inflation, reading and answer all the same.
+// A refusal costs the node a message's inflation, reading and answer all the same. What a client has left behind
+// that sent too much and has hung up is not read one by one.
 void Session::read_slower() {
   if (!connection_) return;
   services_.metrics.slowed.add();
   connection_->pause_reading();
   spawn(executor_, sleep_for(kSlowedDownFor), [session = shared_from_this()](const std::exception_ptr&) {
-    if (session->connection_) session->connection_->resume_reading();
+    const auto& connection = session->connection_;
+    if (!connection) return;
+    if (connection->peer_has_ended()) return connection->close(kPolicyViolation, "gone");
+    connection->resume_reading();
   });
 }
 
-bool Session::pays_for_event(std::size_t bytes, std::size_t rows) {
+bool Session::pays_for_event(std::size_t bytes, std::size_t rows, const nostr::Pubkey* author) {
   const double factor =
       services_.pressure.of(outbox::PressureInput::backlog) >= kPressureTightens ? kTightenedFactor : 1;
-  return pays(services_.event_rate, "event", cost_of(bytes, rows) * factor);
+  return pays(services_.event_rate, "event", cost_of(bytes, rows) * factor, author);
 }
 
 bool Session::must_authenticate() const {
@@ -248,24 +275,36 @@ void Session::check_auth() {
   });
 }
 
-void Session::handle(nostr::EventMessage message, std::size_t bytes) {
-  bad_messages_ = 0;
-  services_.metrics.received_ws.add();
-  const auto id = message.event.id();
-  if (!pays_for_event(bytes, rows_of(message.event))) return refuse(id, Reason::rate_limited);
-  if (must_authenticate()) return refuse(id, Reason::auth_required);
-  auto event = std::make_shared<const nostr::Event>(std::move(message.event));
-  const nostr::Sender sender{authenticated_, false};
-  const auto topics = services_.topics.topics();
+void Session::check_use(std::chrono::milliseconds patience) {
+  if (has_asked_ || services_.clock.steady() - opened_steady_ < patience) return;
+  has_asked_ = true;  // looked at once
+  asio::post(executor_, [session = shared_from_this()] {
+    if (!session->connection_) return;
+    session->services_.metrics.unused_closed.add();
+    session->end(kUnused);
+  });
+}
+
 void Session::check_address() {
   asio::post(executor_, [session = shared_from_this()] {
     const auto now = seconds_of(session->services_.clock.now());
-    if (!session->connection_ || !session->services_.blocks.blocks()->has_address(session->address_, now)) return;
+    if (!session->connection_ || !session->services_.blocks.blocks()->has_address(session->address_, now))
+      return;
     session->services_.metrics.addresses_blocked.add();
     session->end(text_of(Reason::address_blocked));
   });
 }
 
+void Session::handle(nostr::EventMessage message, std::size_t bytes) {
+  bad_messages_ = 0;
+  services_.metrics.received_ws.add();
+  const auto id = message.event.id();
+  if (!pays_for_event(bytes, rows_of(message.event), &message.event.pubkey()))
+    return refuse(id, Reason::rate_limited);
+  if (must_authenticate()) return refuse(id, Reason::auth_required);
+  auto event = std::make_shared<const nostr::Event>(std::move(message.event));
+  const nostr::Sender sender{authenticated_, false};
+  const auto topics = services_.topics.topics();
   const auto blocks = services_.blocks.blocks();
   auto admitted = admit(std::move(event), Source::ws, sender, services_.settings.load()->rules, *blocks,
                         *topics, services_.known, seconds_of(services_.clock.now()));
@@ -319,6 +358,9 @@ void Session::settle(const nostr::EventId& id, Outcome outcome) {
     case Outcome::newer_version:
     case Outcome::deleted:
     case Outcome::vanished:
+    case Outcome::author_blocked:
+    case Outcome::event_blocked:
+    case Outcome::topic_blocked:
     case Outcome::failed:
     case Outcome::storage_full:
     case Outcome::full:
@@ -346,9 +388,6 @@ std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filt
     if (!services_.search) return Reason::search_unsupported;
     // The order of the log and the order of rank exclude each other.
     if (filters.front().seq_after) return Reason::search_not_here;
-    case Outcome::author_blocked:
-    case Outcome::event_blocked:
-    case Outcome::topic_blocked:
   }
   if (auto wrong = wrong_topics(filters)) return wrong;
   if (authenticated_.empty() && nostr::names_only_private_kinds(filters)) return Reason::auth_required;
@@ -420,7 +459,16 @@ void Session::deliver(std::vector<net::FramePtr> frames) {
 void Session::deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) {
   asio::dispatch(executor_, [session = shared_from_this(), sub = std::move(sub), events = std::move(events),
                              eose = std::move(eose)]() mutable {
-    session->output_->add_page(std::move(sub), std::move(events), std::move(eose));
+    const auto rows = events.size();
+    const auto bytes = session->output_->add_page(std::move(sub), std::move(events), std::move(eose));
+    session->charge(cost_of_page(rows, bytes));
+  });
+}
+
+void Session::deliver_count(nostr::SubId sub, std::uint64_t found) {
+  asio::dispatch(executor_, [session = shared_from_this(), sub = std::move(sub), found] {
+    session->charge(cost_of_count(found));
+    session->output_->add_frames({text_frame(nostr::count_message(sub, found))});
   });
 }
 

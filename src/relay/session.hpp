@@ -5,6 +5,8 @@
 // full nothing more is read.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,18 +37,21 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   [[nodiscard]] const std::string& network() const override { return network_; }
   void deliver(std::vector<net::FramePtr> frames) override;
   void deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) override;
+  void deliver_count(nostr::SubId sub, std::uint64_t found) override;
   void all_answered() override;
 
   // Sends the challenge if the connection must authenticate sooner or later, and closes it if it should have done so
   // by now. From anywhere.
   void check_auth();
+  // Closes a connection that has asked for nothing since it was opened, this long ago or longer. From anywhere.
+  void check_use(std::chrono::milliseconds patience);
+  // Ends the connection if its address is blocked. From anywhere.
+  void check_address();
 
  private:
   // `bytes` is the size of the message's text, for which its sender pays (cost.hpp).
   void handle(nostr::EventMessage message, std::size_t bytes);
   void handle(nostr::ReqMessage message, std::size_t bytes);
-  // Ends the connection if its address is blocked. From anywhere.
-  void check_address();
   void handle(nostr::CountMessage message, std::size_t bytes);
   void handle(const nostr::CloseMessage& message, std::size_t bytes);
   void handle(const nostr::AuthMessage& message, std::size_t bytes);
@@ -72,8 +77,16 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
                                                         std::size_t bytes);
   [[nodiscard]] std::optional<nostr::Reason> wrong_topics(const std::vector<nostr::Filter>& filters) const;
   [[nodiscard]] bool must_authenticate() const;
-  [[nodiscard]] bool pays(net::RateLimiter& rate, std::string_view what, double cost);
-  [[nodiscard]] bool pays_for_event(std::size_t bytes, std::size_t rows);
+  // `author` pays if this connection has proven that key, else the key that was proven first.
+  [[nodiscard]] bool pays(net::RateLimiter& rate, std::string_view what, double cost,
+                          const nostr::Pubkey* author = nullptr);
+  // The same for what waits where it is not paid, so that its sender is not refused.
+  [[nodiscard]] bool takes(net::RateLimiter& rate, double cost, const nostr::Pubkey* author) const;
+  [[nodiscard]] bool pays_for_event(std::size_t bytes, std::size_t rows, const nostr::Pubkey* author);
+  // For an answer that was given.
+  void charge(double cost);
+  template <class Use>
+  auto with_payers(const nostr::Pubkey* author, const Use& use) const;
   void read_slower();
   [[nodiscard]] SubscriberPtr self() { return shared_from_this(); }
 
@@ -84,6 +97,8 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   nostr::AuthTarget target_;
   const std::string challenge_;
   const SystemTime opened_at_;
+  const SteadyTime opened_steady_;
+  std::atomic<bool> has_asked_ = false;
   std::shared_ptr<net::WsConnection> connection_;  // null before on_open and after on_close
   Executor executor_;
   bool challenged_ = false;

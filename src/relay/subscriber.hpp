@@ -1,6 +1,7 @@
 // A connection, as the hub sees it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ class Subscriber {
   // Stored events and what ends them. The connection calls Hub::page_done when there is room for another
   // page.
   virtual void deliver_page(nostr::SubId sub, std::vector<LiveEventPtr> events, std::string eose) = 0;
+  // The answer to a COUNT.
+  virtual void deliver_count(nostr::SubId sub, std::uint64_t found) = 0;
   // After Hub::drain(): every REQ and COUNT has its answer.
   virtual void all_answered() = 0;
 };

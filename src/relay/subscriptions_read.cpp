@@ -157,7 +157,7 @@ void Subscriptions::finish_count(Peer& peer, const Count& count, std::uint64_t f
   if (names_disabled_topic(request.filters))
     return close_for(peer, request.sub.text(), nostr::Reason::topic_not_enabled);
   count_answered(count.opened_at);
-  peer.subscriber->deliver({text_frame(nostr::count_message(request.sub, found))});
+  peer.subscriber->deliver_count(request.sub, found);
 }
 
 void Subscriptions::fill_windows(const Subscription& subscription) {

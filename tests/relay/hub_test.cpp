@@ -11,6 +11,7 @@
 #include "harness/http_rig.hpp"
 #include "harness/metric.hpp"
 #include "net/frame.hpp"
+#include "nostr/replies.hpp"
 #include "pg/listener.hpp"
 #include "pg/pool.hpp"
 #include "support.hpp"
@@ -29,6 +30,11 @@ class Peer final : public relay::Subscriber {
   void deliver_page(nostr::SubId, std::vector<relay::LiveEventPtr>, std::string eose) override {
     remember(std::move(eose));
   }
+  void deliver_count(nostr::SubId sub, std::uint64_t found) override {
+    remember(nostr::count_message(sub, found));
+  }
+
+  void all_answered() override {}
 
   [[nodiscard]] const std::string& network() const override { return network_; }
 
