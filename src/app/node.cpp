@@ -26,21 +26,21 @@
 #include "app/exposure.hpp"
 #include "app/instance_file.hpp"
 #include "app/keys.hpp"
+#include "app/node_frame.hpp"
 #include "app/node_options.hpp"
-#include "app/pools.hpp"
-#include "app/roles.hpp"
 #include "app/routes.hpp"
 #include "app/runtime.hpp"
-#include "app/storage_watch.hpp"
+#include "app/service_manager.hpp"
 #include "app/version.hpp"
 #include "base/attempt.hpp"
 #include "base/live_config.hpp"
 #include "base/log.hpp"
+#include "base/on_loop.hpp"
 #include "base/privileges.hpp"
+#include "base/run_on.hpp"
 #include "base/timestamp.hpp"
 #include "embedded/machine.hpp"
 #include "embedded/postgres.hpp"
-#include "index/search_port.hpp"
 #include "net/config.hpp"
 #include "net/otlp_exporter.hpp"
 #include "net/server.hpp"
@@ -103,19 +103,18 @@ class Node {
         runtime_(net::io_threads_from(config, std::thread::hardware_concurrency())),
         database_(database_in_use(config)),
         folder_(data_folder(config)),
-        tracer_(registry_),
-        pools_(pool_options(config, database_.url), database_.embedded, clock_, registry_),
-        listener_(
-            std::make_shared<pg::Listener>(runtime_.main(), listener_options(database_.url), registry_)),
-        supervisor_(runtime_.main(), clock_, board_, registry_),
-        live_(config),
+        frame_(config, clock_, state_,
+               {runtime_.main(), runtime_.relay(), runtime_.consumers(), runtime_.gossip(), runtime_.reads(),
+                runtime_.connections(), runtime_.door()},
+               database_.url, database_.embedded),
         signals_(runtime_.main(), SIGINT, SIGTERM, SIGHUP),
         stop_(runtime_.main()) {
-    registry_.gauges("todoke_build_info", "Always 1; the label tells the version.", {"version"})
+    state_.registry.gauges("todoke_build_info", "Always 1; the label tells the version.", {"version"})
         .with({kVersion})
         .set(1);
-    registry_.computed("todoke_log_dropped_total", "Log lines that were dropped because stderr was too slow.",
-                       [] { return static_cast<double>(log::dropped()); });
+    state_.registry.computed("todoke_log_dropped_total",
+                             "Log lines that were dropped because stderr was too slow.",
+                             [] { return static_cast<double>(log::dropped()); });
     add_services();
   }
 
@@ -130,7 +129,7 @@ class Node {
     if (const auto checked = config_.check(); !checked) throw UserError(checked.error().message);
     if (const auto checked = check_exposure(config_, options_.roles); !checked)
       throw UserError(checked.error().message);
-    supervisor_.validate();
+    frame_.supervisor.validate();
   }
 
   // Also takes both ports, for a moment.
@@ -144,93 +143,66 @@ class Node {
   // listeners come first, so that health can be asked for from the beginning; the public one is also the
   // first to stop.
   void add_services() {
-    add_internal_routes(*internal_router_, board_, registry_);
-    add_public_routes(*public_router_, board_, !has_relay());
-    internal_ = make_server(false, internal_router_);
-    public_ = make_server(true, public_router_);
+    add_internal_routes(*frame_.internal_router, state_.board, state_.registry);
+    add_public_routes(*frame_.public_router, state_.board, !has_relay());
 
-    supervisor_.add(internal_);
-    supervisor_.add(public_, true);
+    if (const auto interval = heartbeat_asked_for()) {
+      frame_.supervisor.add(std::make_shared<Heartbeat>(runtime_.main(), *interval, state_.registry));
+    }
+    frame_.supervisor.add(internal_);
+    frame_.supervisor.add(std::make_shared<OnLoop>(runtime_.door(), frame_.server), true);
     if (const auto& endpoint = config_.get(net::keys::kTraceEndpoint); !endpoint.empty()) {
       net::OtlpConfig exporter{.endpoint = endpoint, .service_version = kVersion, .ca_file = {}};
-      supervisor_.add(std::make_shared<net::OtlpExporter>(std::move(exporter), runtime_.main(), tracer_));
+      frame_.supervisor.add(
+          std::make_shared<net::OtlpExporter>(std::move(exporter), runtime_.main(), state_.tracer));
     }
     add_storage_watch();
     if (database_.embedded) {
       postgres_ =
           std::make_shared<embedded::Postgres>(runtime_.main(), embedded::options_from(config_, folder_));
-      supervisor_.add(postgres_);
+      frame_.supervisor.add(postgres_);
     }
-    supervisor_.add(
-        std::make_shared<DatabaseService>(runtime_.main(), pools_, database_.owner_url, board_, registry_));
-    supervisor_.add(listener_);
+    frame_.supervisor.add(std::make_shared<DatabaseService>(
+        runtime_.main(), frame_.pools, database_.owner_url, state_.board, state_.registry));
+    frame_.supervisor.add(frame_.listener);
     // Before what it configures, which so starts with the values of the database.
-    supervisor_.add(config_service_);
-    live_.on_change(configure_logs);
-    live_.on_change([this](const Config& config) {
-      public_->set_hosts(public_hosts(config));
+    frame_.supervisor.add(config_service_);
+    frame_.live.on_change(configure_logs);
+    frame_.live.on_change([this](const Config& config) {
+      frame_.server->set_hosts(public_hosts(config));
       internal_->set_hosts(internal_hosts(config));
     });
     if (!options_.roles.empty()) add_log_services();
-    NodeParts parts{config_,
-                    clock_,
-                    runtime_.main(),
-                    runtime_.relay(),
-                    runtime_.consumers(),
-                    runtime_.gossip(),
-                    runtime_.reads(),
-                    pools_,
-                    *listener_,
-                    pool_options(config_, database_.url).connect,
-                    log_,
-                    pressure_,
-                    storage_,
-                    std::make_shared<index::IndexSearch>(pools_.reads, clock_),
-                    board_,
-                    registry_,
-                    tracer_,
-                    *public_router_,
-                    *internal_router_,
-                    [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service)); },
-                    [this](std::shared_ptr<Service> service) { supervisor_.add(std::move(service), true); },
-                    [this](std::chrono::milliseconds time) { stop_extra_ = std::max(stop_extra_, time); },
-                    [this](LiveConfig::Reader reader) { live_.on_change(std::move(reader)); },
-                    [this](std::function<void()> reader) { file_readers_.push_back(std::move(reader)); },
-                    folder_,
-                    options_.loopback};
-    for (const auto& name : options_.roles) find_role(name)->build(parts);
+    frame_.build_roles(options_.roles, folder_, options_.loopback);
   }
 
   // Before the server, so that a disk without room is told while it waits to start.
   void add_storage_watch() {
-    StorageWatchOptions options{
-        .folders = {}, .free_bytes_min = free_bytes_min(config_), .free_bytes = embedded::free_disk_bytes};
+    StorageWatchOptions options;
     if (database_.embedded) options.folders = folders_to_watch(folder_.string());
-    storage_watch_ = std::make_shared<StorageWatch>(runtime_.main(), std::move(options), clock_, storage_,
-                                                    pools_.control, board_, registry_);
-    live_.on_change(
-        [this](const Config& config) { storage_watch_->set_free_bytes_min(free_bytes_min(config)); });
-    supervisor_.add(storage_watch_);
+    options.free_bytes = embedded::free_disk_bytes;
+    frame_.add_storage_watch(std::move(options));
   }
 
   void add_log_services() {
     const auto monitor = std::make_shared<outbox::LogMonitor>(
-        runtime_.main(), monitor_options(config_, has_relay()), pressure_, pools_.control, board_, registry_);
-    const auto retention = std::make_shared<outbox::LogRetention>(runtime_.main(), retention_options(config_),
-                                                                  pools_.background, board_, registry_);
-    live_.on_change([monitor, retention](const Config& config) {
+        runtime_.main(), monitor_options(config_, has_relay()), state_.pressure, frame_.pools.control,
+        state_.board, state_.registry);
+    const auto retention = std::make_shared<outbox::LogRetention>(
+        runtime_.main(), retention_options(config_), frame_.pools.background, state_.board, state_.registry);
+    frame_.live.on_change([monitor, retention](const Config& config) {
       monitor->set_thresholds(pressure_thresholds(config));
       retention->set_bounds(retention_options(config));
     });
-    supervisor_.add(monitor);
-    supervisor_.add(retention);
+    frame_.supervisor.add(monitor);
+    frame_.supervisor.add(retention);
   }
 
-  std::shared_ptr<net::HttpServer> make_server(bool is_public, std::shared_ptr<const net::Router> router) {
-    auto config = is_public ? public_server_config(config_) : internal_server_config(config_);
-    config.router = std::move(router);
-    const auto loops = is_public ? runtime_.connections() : std::vector{runtime_.main()};
-    return std::make_shared<net::HttpServer>(std::move(config), runtime_.main(), loops, registry_, &tracer_);
+  std::shared_ptr<net::HttpServer> make_internal_server() {
+    auto config = internal_server_config(config_);
+    config.router = frame_.internal_router;
+    return std::make_shared<net::HttpServer>(std::move(config), runtime_.main(), std::vector{runtime_.main()},
+                                             state_.registry, &state_.tracer);
   }
 
   Task<void> live() {
@@ -244,14 +216,14 @@ class Node {
     if (options_.banner) print(banner());
     const auto served = co_await attempt(serve());
     cut_when_stuck();
-    co_await supervisor_.stop();
+    co_await frame_.supervisor.stop();
     if (!served) std::rethrow_exception(served.error());
     log::info("node", "stopped");
   }
 
   // Until a stop is asked for.
   Task<void> serve() {
-    co_await supervisor_.start();
+    co_await frame_.supervisor.start();
     if (!stop_.is_set()) tell_ready();
     co_await stop_.wait();
   }
@@ -315,7 +287,7 @@ class Node {
   // Both ports are taken before the database is touched: one that is in use is told at once.
   Task<void> take_ports() {
     co_await bind(*internal_, "server.internal_listen");
-    co_await bind(*public_, "server.listen");
+    co_await run_on(runtime_.door(), bind(*frame_.server, "server.listen"));
   }
 
   static Task<void> bind(net::HttpServer& server, std::string_view key) {
@@ -331,8 +303,9 @@ class Node {
   void tell_ready() {
     const auto took = std::chrono::duration<double>(clock_.steady() - began_).count();
     log::info("node", "ready",
-              {{"public", public_->address()}, {"internal", internal_->address()}, {"seconds", took}});
+              {{"public", frame_.server->address()}, {"internal", internal_->address()}, {"seconds", took}});
     if (options_.banner) print(fmt::format("ready after {:.2f} s\n", took));
+    tell_service_manager("READY=1");
   }
 
   void wait_for_signal() {
@@ -347,10 +320,11 @@ class Node {
         _exit(128 + signal);
       } else {
         log::info("node", "stopping", {{"signal", signal}});
+        tell_service_manager("STOPPING=1");
         if (options_.banner) print("stopping\n");
         stop_asked_at_ = clock_.steady();
         stop_.set();
-        supervisor_.interrupt();
+        frame_.supervisor.interrupt();
       }
       wait_for_signal();
     });
@@ -360,8 +334,9 @@ class Node {
   void reload() {
     tell_root_only();
     read_config_again();
-    for (const auto& reader : file_readers_) reader();
-    if (!config_.get(net::keys::kTlsCert).empty()) tell_reloaded(net::keys::kTlsCert, public_->reload());
+    frame_.read_files();
+    if (!config_.get(net::keys::kTlsCert).empty())
+      tell_reloaded(net::keys::kTlsCert, frame_.server->reload());
     if (postgres_ && !config_.get(embedded::kLogTlsCert).empty())
       tell_reloaded(embedded::kLogTlsCert, postgres_->reload_certificate());
   }
@@ -380,7 +355,7 @@ class Node {
     try {
       const auto config = options_.read_config();
       tell_not_taken(config);
-      if (const auto taken = live_.set_base(config); !taken) {
+      if (const auto taken = frame_.live.set_base(config); !taken) {
         log::error("node", "settings not changed", {{"error", taken.error().message}});
         return;
       }
@@ -401,7 +376,7 @@ class Node {
 
   // A thread of its own: what is stuck may be the event loop itself.
   void cut_when_stuck() {
-    const auto limit = config_.get(net::keys::kDrainTimeout) + stop_extra_ + kStopLimitAfterDrain;
+    const auto limit = config_.get(net::keys::kDrainTimeout) + frame_.stop_extra() + kStopLimitAfterDrain;
     stuck_guard_ = std::jthread([limit](const std::stop_token& done) {
       pthread_setname_np(pthread_self(), "stop-guard");
       std::mutex mutex;
@@ -424,7 +399,7 @@ class Node {
     auto notes = settings_notes(config_);
     notes.insert({{"version", kVersion},
                   {"roles", role_text()},
-                  {"public", public_->address()},
+                  {"public", frame_.server->address()},
                   {"internal", internal_->address()},
                   {kDatabaseNote, database_.embedded ? kEmbedded : kConfigured},
                   {"started_at", format_timestamp(clock_.now(), 0)}});
@@ -440,7 +415,7 @@ class Node {
     if (!has_relay()) return "";
     const auto* scheme = config_.get(net::keys::kTlsCert).empty() ? "ws" : "wss";
     return fmt::format("  relay      {}://{}/relay (topics: `todoke topic list`)\n", scheme,
-                       public_->address());
+                       frame_.server->address());
   }
 
   [[nodiscard]] std::string banner() const {
@@ -455,7 +430,7 @@ class Node {
         "{}"
         "  try        curl -s http://{}/healthz\n"
         "  stop       Ctrl-C\n",
-        kVersion, role_text(), folder_.string(), database_.shown, scheme, public_->address(),
+        kVersion, role_text(), folder_.string(), database_.shown, scheme, frame_.server->address(),
         internal_->address(), relay_line(), internal_->address());
   }
 
@@ -464,31 +439,17 @@ class Node {
   SystemClock clock_;
   SteadyTime began_;
   SteadyTime stop_asked_at_{};
-  std::chrono::milliseconds stop_extra_{0};
   std::jthread stuck_guard_;  // outlives what may hang while it is destroyed
-  metrics::Registry registry_;
-  HealthBoard board_;
+  NodeState state_;
   Runtime runtime_;
   DatabaseInUse database_;
   std::filesystem::path folder_;
   std::string user_;  // whom the node has become, where it was started as root
-  Tracer tracer_;
-  Pools pools_;
-  std::shared_ptr<pg::Listener> listener_;
-  outbox::LogSignal log_;
-  outbox::Pressure pressure_;
-  pg::Storage storage_;
-  std::shared_ptr<net::Router> public_router_ = std::make_shared<net::Router>();
-  std::shared_ptr<net::Router> internal_router_ = std::make_shared<net::Router>();
-  std::shared_ptr<net::HttpServer> internal_;
-  std::shared_ptr<net::HttpServer> public_;
-  std::shared_ptr<StorageWatch> storage_watch_;
+  NodeFrame frame_;
+  std::shared_ptr<net::HttpServer> internal_ = make_internal_server();
   std::shared_ptr<embedded::Postgres> postgres_;  // null: the database is a configured one
-  Supervisor supervisor_;
-  LiveConfig live_;
-  std::shared_ptr<ConfigService> config_service_ =
-      std::make_shared<ConfigService>(runtime_.main(), live_, pools_.control, *listener_, board_, registry_);
-  std::vector<std::function<void()>> file_readers_;
+  std::shared_ptr<ConfigService> config_service_ = std::make_shared<ConfigService>(
+      runtime_.main(), frame_.live, frame_.pools.control, *frame_.listener, state_.board, state_.registry);
   asio::signal_set signals_;
   Signal stop_;
 };

@@ -176,4 +176,21 @@ Task<Expected<SearchPage>> search(pg::Pool& pool, const Clock& clock, SearchQuer
   co_return page;
 }
 
+Task<outbox::SearchResult> IndexSearch::find(outbox::SearchRequest request, Deadline deadline) {
+  if (deadline.left() > kSearchTimeMax) deadline = Deadline::after(kSearchTimeMax);
+  const auto wanted = request.limit;
+  const auto pages_max = wanted / kSearchLimitMax + 1 + kSparePagesMax;
+  outbox::SearchResult result;
+  for (std::size_t i = 0; i < pages_max && result.ids.size() < wanted; ++i) {
+    request.limit = wanted - result.ids.size();
+    auto page = co_await search(pool_, clock_, request, deadline);
+    if (!page) throw UserError(page.error().message);
+    for (auto& hit : page->hits) result.ids.push_back(std::move(hit.event_id));
+    request.cursor = std::move(page->cursor);
+    result.more = !request.cursor.empty();
+    if (!result.more) break;
+  }
+  co_return result;
+}
+
 }  // namespace todoke::index

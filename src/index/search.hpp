@@ -18,8 +18,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,20 +40,8 @@ inline constexpr int kWindowsMax = 3;
 // Whatever the caller's deadline: an index that answers later than this is not worth waiting for.
 inline constexpr std::chrono::milliseconds kSearchTimeMax{5'000};
 
-struct SearchQuery {
-  std::string text{};  // text_query.hpp; empty finds everything
-  // Lists: one of them; an empty list finds nothing.
-  std::optional<std::vector<std::string>> ids{};
-  std::optional<std::vector<std::string>> topics{};  // that the event was accepted for
-  std::optional<std::vector<std::int32_t>> kinds{};
-  std::optional<std::vector<std::string>> authors{};  // hex
-  std::vector<outbox::SearchTag> tags{};              // each letter once
-  std::optional<std::int64_t> since{};                // inclusive, as is until
-  std::optional<std::int64_t> until{};
-  std::size_t limit = 50;                                // more than kSearchLimitMax is that
-  std::string cursor{};                                  // of the page before
-  std::function<void(pg::Connection*)> on_connection{};  // as in outbox/search_port.hpp
-};
+// `limit`: more than kSearchLimitMax is that. `cursor`: of the page before.
+using SearchQuery = outbox::SearchRequest;
 
 struct SearchHit {
   std::string event_id;
@@ -72,5 +58,23 @@ struct SearchPage {
 // Refuses text, lists and cursors that are not right. Throws what pg throws: pg::DeadlineExceeded is a search
 // that took too long.
 Task<Expected<SearchPage>> search(pg::Pool& pool, const Clock& clock, SearchQuery query, Deadline deadline);
+
+// Pages of find() that may come short because most of what they looked at is no longer to be shown.
+inline constexpr std::size_t kSparePagesMax = 2;
+
+// The index as the relay asks it (NIP-50): as many pages as the limit needs.
+class IndexSearch final : public outbox::SearchPort {
+ public:
+  // `pool` should not be the one whose connections the callers of find() hold: they would wait for each
+  // other.
+  IndexSearch(pg::Pool& pool, const Clock& clock) : pool_(pool), clock_(clock) {}
+  // Throws UserError for a text that search() refuses. Fewer than asked for, and `more`: finding the rest
+  // would take more than kSparePagesMax pages beyond those that the limit fills.
+  Task<outbox::SearchResult> find(outbox::SearchRequest request, Deadline deadline) override;
+
+ private:
+  pg::Pool& pool_;
+  const Clock& clock_;
+};
 
 }  // namespace todoke::index

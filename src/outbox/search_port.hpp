@@ -21,18 +21,19 @@ struct SearchTag {
 
 // All that is given holds for every hit; an empty list finds nothing.
 struct SearchRequest {
-  std::string text;
-  std::optional<std::vector<std::string>> ids;
-  std::optional<std::vector<std::string>> topics;
-  std::optional<std::vector<std::int32_t>> kinds;
-  std::optional<std::vector<std::string>> authors;  // hex
-  std::vector<SearchTag> tags;                      // each letter once
-  std::optional<std::int64_t> since;
-  std::optional<std::int64_t> until;
-  std::size_t limit = 0;
+  std::string text{};  // empty finds everything
+  std::optional<std::vector<std::string>> ids{};
+  std::optional<std::vector<std::string>> topics{};  // that the event was accepted for
+  std::optional<std::vector<std::int32_t>> kinds{};
+  std::optional<std::vector<std::string>> authors{};  // hex
+  std::vector<SearchTag> tags{};                      // each letter once
+  std::optional<std::int64_t> since{};                // inclusive, as is until
+  std::optional<std::int64_t> until{};
+  std::size_t limit = 50;
+  std::string cursor{};  // where the index goes on (index/search.hpp); empty: from the best hit on
   // Told which connection works for it, and null when none does any more; so the asker can end it. May be
   // empty.
-  std::function<void(pg::Connection*)> on_connection = {};
+  std::function<void(pg::Connection*)> on_connection{};
 };
 
 struct SearchResult {

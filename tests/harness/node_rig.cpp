@@ -1,21 +1,14 @@
 #include "harness/node_rig.hpp"
 
 #include <map>
-#include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "app/data_folder.hpp"
 #include "app/keys.hpp"
-#include "app/node_options.hpp"
-#include "app/roles.hpp"
-#include "app/storage_watch.hpp"
-#include "base/live_config.hpp"
+#include "app/node_frame.hpp"
 #include "harness/http_rig.hpp"
 #include "harness/metric.hpp"
-#include "index/search_port.hpp"
-#include "net/server.hpp"
-#include "pg/listener.hpp"
 
 namespace todoke::test {
 namespace {
@@ -39,34 +32,28 @@ Config config_of(const Flags& flags) {
 
 }  // namespace
 
-// In the order of a node: routes and services hold timers of the loops, which so outlive them.
 struct NodeRig::Parts {
   Parts(const NodeRigOptions& options, const std::string& url)
       : config(config_of(options.flags)),
-        pools(app::pool_options(config, url), false, clock, registry),
-        listener(std::make_shared<pg::Listener>(main.executor(), app::listener_options(url), registry)),
-        supervisor(main.executor(), clock, board, registry),
-        live(config) {
-    auto server_config = app::public_server_config(config);
-    server_config.router = router;
-    const auto connection_loop = options.one_loop ? relay.executor() : connections.executor();
-    server = std::make_shared<net::HttpServer>(std::move(server_config), main.executor(),
-                                               std::vector{connection_loop}, registry, &tracer);
-    tracer.enable(true);
-    supervisor.add(server, true);
-    supervisor.add(listener);
-    const app::StorageWatchOptions watched{
-        .folders = {{"data", "/"}},
-        .free_bytes_min = app::free_bytes_min(config),
-        .free_bytes = [this](const std::string&) { return free_bytes.load(); }};
-    storage_watch = std::make_shared<app::StorageWatch>(main.executor(), watched, clock, storage,
-                                                        pools.control, board, registry);
-    live.on_change(
-        [this](const Config& changed) { storage_watch->set_free_bytes_min(app::free_bytes_min(changed)); });
-    supervisor.add(storage_watch);
-    build_roles(options.roles, url);
+        frame(config, clock, state,
+              {main.executor(),
+               relay.executor(),
+               consumers.executor(),
+               gossip.executor(),
+               reads.executor(),
+               {options.one_loop ? relay.executor() : connections.executor()},
+               main.executor()},
+              url, false) {
+    state.tracer.enable(true);
+    frame.supervisor.add(frame.server, true);
+    frame.supervisor.add(frame.listener);
+    app::StorageWatchOptions watched;
+    watched.folders = {{"data", "/"}};
+    watched.free_bytes = [this](const std::string&) { return free_bytes.load(); };
+    frame.add_storage_watch(std::move(watched));
+    frame.build_roles(options.roles, app::data_folder(config), true);
     try {
-      main.run(supervisor.start());
+      main.run(frame.supervisor.start());
     } catch (...) {
       wind_down();
       throw;
@@ -76,55 +63,15 @@ struct NodeRig::Parts {
   ~Parts() { wind_down(); }
 
   void wind_down() {
-    main.run(supervisor.stop());
+    main.run(frame.supervisor.stop());
     // As in a node, no loop runs when the services go.
     for (auto* loop : {&connections, &relay, &gossip, &reads, &consumers}) loop->end();
-    pools.close();
-  }
-
-  void build_roles(const std::vector<std::string>& roles, const std::string& url) {
-    app::NodeParts parts{
-        config,
-        clock,
-        main.executor(),
-        relay.executor(),
-        consumers.executor(),
-        gossip.executor(),
-        reads.executor(),
-        pools,
-        *listener,
-        app::pool_options(config, url).connect,
-        log,
-        pressure,
-        storage,
-        std::make_shared<index::IndexSearch>(pools.reads, clock),
-        board,
-        registry,
-        tracer,
-        *router,
-        *internal_router,
-        [this](std::shared_ptr<Service> service) { supervisor.add(std::move(service)); },
-        [this](std::shared_ptr<Service> service) { supervisor.add(std::move(service), true); },
-        [](std::chrono::milliseconds) {},
-        [this](LiveConfig::Reader reader) { live.on_change(std::move(reader)); },
-        [this](std::function<void()> reader) { file_readers.push_back(std::move(reader)); },
-        app::data_folder(config),
-        true};
-    for (const auto& name : roles) {
-      const auto* role = app::find_role(name);
-      if (role == nullptr) throw std::invalid_argument("no role " + name);
-      role->build(parts);
-    }
+    frame.pools.close();
   }
 
   Config config;
   ShiftedClock clock;
-  metrics::Registry registry;
-  HealthBoard board;
-  Tracer tracer{registry};
-  outbox::LogSignal log;
-  outbox::Pressure pressure;
-  pg::Storage storage;
+  app::NodeState state;
   std::atomic<std::uint64_t> free_bytes{1ULL << 40};
   Loop main;
   Loop relay;
@@ -132,15 +79,7 @@ struct NodeRig::Parts {
   Loop consumers;
   Loop gossip;
   Loop connections;  // their sessions hold the relay
-  app::Pools pools;
-  std::shared_ptr<pg::Listener> listener;
-  std::shared_ptr<net::Router> router = std::make_shared<net::Router>();
-  std::shared_ptr<net::Router> internal_router = std::make_shared<net::Router>();
-  std::shared_ptr<net::HttpServer> server;
-  std::shared_ptr<app::StorageWatch> storage_watch;
-  Supervisor supervisor;
-  LiveConfig live;  // has the roles among its readers
-  std::vector<std::function<void()>> file_readers;
+  app::NodeFrame frame;
 };
 
 NodeRig::NodeRig(NodeRigOptions options) : options_(std::move(options)) {
@@ -165,9 +104,7 @@ void NodeRig::stop() {
 }
 
 void NodeRig::reread_files() {
-  parts_->main.call([this] {
-    for (const auto& reader : parts_->file_readers) reader();
-  });
+  parts_->main.call([this] { parts_->frame.read_files(); });
 }
 
 void NodeRig::change(const Flags& settings) {
@@ -179,8 +116,8 @@ void NodeRig::change(const Flags& settings) {
   }
   std::vector<ConfigRow> list;
   for (auto& [service, row] : rows) list.push_back(std::move(row));
-  parts_->main.call([&] { parts_->live.set_rows(list); });
-  if (!parts_->live.problems().empty()) throw UserError(parts_->live.problems().front());
+  parts_->main.call([&] { parts_->frame.live.set_rows(list); });
+  if (!parts_->frame.live.problems().empty()) throw UserError(parts_->frame.live.problems().front());
 }
 
 void NodeRig::leave_free(std::uint64_t bytes) {
@@ -188,11 +125,11 @@ void NodeRig::leave_free(std::uint64_t bytes) {
 }
 
 void NodeRig::fill_node(bool full) {
-  parts_->pressure.set_node_full(full);
+  parts_->state.pressure.set_node_full(full);
 }
 
 void NodeRig::press(int level, outbox::PressureInput input) {
-  parts_->pressure.set(input, level);
+  parts_->state.pressure.set(input, level);
 }
 
 ShiftedClock& NodeRig::clock() {
@@ -200,7 +137,7 @@ ShiftedClock& NodeRig::clock() {
 }
 
 std::uint16_t NodeRig::port() const {
-  return parts_->server->port();
+  return parts_->frame.server->port();
 }
 
 std::string NodeRig::url(std::string_view path) const {
@@ -208,7 +145,7 @@ std::string NodeRig::url(std::string_view path) const {
 }
 
 double NodeRig::metric(const std::string& series) const {
-  return metric_of(parts_->registry, series);
+  return metric_of(parts_->state.registry, series);
 }
 
 bool NodeRig::await_metric(const std::string& series, double value) const {
@@ -228,7 +165,7 @@ std::string NodeRig::ask_internal(const std::string& path) const {
   net::Request request;
   request.method = "GET";
   request.target = path;
-  const auto match = parts_->internal_router->match(request);
+  const auto match = parts_->frame.internal_router->match(request);
   if (match.route == nullptr) return match.answer.body;
   std::string body;
   parts_->main.run(answer_into(*match.route, request, body));
@@ -237,7 +174,8 @@ std::string NodeRig::ask_internal(const std::string& path) const {
 
 std::vector<std::string> NodeRig::spans() {
   std::vector<std::string> texts;
-  for (const auto& span : parts_->tracer.take(kSpansMax)) texts.push_back(otlp_json({span}, "0.0.0-test"));
+  for (const auto& span : parts_->state.tracer.take(kSpansMax))
+    texts.push_back(otlp_json({span}, "0.0.0-test"));
   return texts;
 }
 

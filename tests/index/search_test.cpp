@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 
 #include "index/rig.hpp"
-#include "index/search_port.hpp"
 
 namespace todoke::index {
 namespace {
