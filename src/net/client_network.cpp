@@ -32,7 +32,7 @@ std::string network_of(std::string_view ip, NetworkPrefixes prefixes) {
   const auto bytes = parse_ip(ip);
   if (!bytes) return std::string(ip);
   const unsigned bits = bits_of(*bytes, prefixes);
-  const auto network = format_ip(network_of(*bytes, prefixes));
+  auto network = format_ip(network_of(*bytes, prefixes));
   if (bits == (is_v4(*bytes) ? kV4Bits : kBits)) return network;
   return fmt::format("{}/{}", network, bits);
 }
