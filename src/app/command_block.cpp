@@ -21,7 +21,6 @@ namespace {
 
 using relay::BlockKind;
 
-constexpr std::size_t kReasonBytesMax = 1024;  // as in the table
 constexpr std::int64_t kBlocksListedAtOnce = 1'000;
 constexpr std::chrono::milliseconds kErasureLookEvery(500);
 // A relay looks every second. Where none begins, none runs; where none goes on, its step takes too long or it has ended.
@@ -216,9 +215,9 @@ std::vector<relay::BlockOrder> orders_of(const Config& config, const Arguments& 
   relay::BlockOrder order;
   order.kind = kind;
   order.reason = arguments.option("reason");
-  if (order.reason && order.reason->size() > kReasonBytesMax)
+  if (order.reason && order.reason->size() > relay::kBlockReasonMax)
     throw UserError(
-        fmt::format("--reason has {} bytes: {} are the most", order.reason->size(), kReasonBytesMax));
+        fmt::format("--reason has {} bytes: {} are the most", order.reason->size(), relay::kBlockReasonMax));
   order.until = time_option(arguments, "until");
   if (order.until && *order.until <= SystemClock().now())
     throw UserError(fmt::format("--until {} is over", format_timestamp(*order.until, 0)));

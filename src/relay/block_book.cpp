@@ -78,8 +78,7 @@ Task<BlockSet> BlockBook::read() {
 
 void BlockBook::tell_left_out(bool is_full, std::size_t unreadable) {
   if (is_full && !std::exchange(told_full_, true)) {
-    log::warning("blocks",
-                 "there are more blocks than a relay keeps in memory: the others refuse in the store only",
+    log::warning("blocks", "there are more blocks than a relay keeps in memory: the last ones are left out",
                  {{"limit", BlockSet::kBlocksMax}});
   }
   told_full_ = is_full;

@@ -2,7 +2,7 @@
 // by a look every few seconds. Readers get an immutable set and never wait.
 //
 // Bounded: BlockSet::kBlocksMax, read a page at a time so that the executor is free in between; what is beyond is left
-// out, which the log says, and the store refuses all the same what was blocked (store.sql).
+// out, which the log says.
 #pragma once
 
 #include <functional>

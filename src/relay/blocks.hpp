@@ -16,6 +16,8 @@
 
 namespace todoke::relay {
 
+inline constexpr std::size_t kBlockReasonMax = 1024;  // bytes, as in the table
+
 struct BlockOrder {
   BlockKind kind = BlockKind::pubkey;
   std::string value;  // as block_value gives it

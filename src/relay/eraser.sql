@@ -41,7 +41,8 @@ WHERE NOT p.under_way AND (EXISTS (SELECT FROM cn_relay.vanish_requests q WHERE 
 
 -- The events between two places of each partition that are to be erased in pass $1, with the reason for the log. $4: the pass
 -- looks for blocks, too. MATERIALIZED: a row of the page costs a probe for its author, and a gift wrap one for each
--- recipient, however many have asked to vanish.
+-- recipient, however many have asked to vanish. IS NOT DISTINCT FROM: the index on `pass` would find all of the pass, for
+-- each row.
 -- name: find_doomed
 WITH page AS MATERIALIZED (
   SELECT e.event_id, e.pubkey, e.kind, e.created_at, e.ingested_at, e.lifetime, e.topics,
@@ -51,16 +52,18 @@ WITH page AS MATERIALIZED (
 ), judged AS MATERIALIZED (
   SELECT p.event_id, p.ingested_at, p.lifetime, CASE
     WHEN p.kind <> 62 AND (SELECT q.until >= p.created_at FROM cn_relay.vanish_requests q
-                           WHERE q.pubkey = p.pubkey AND q.pass = $1) THEN 'dsar'
+                           WHERE q.pubkey = p.pubkey AND q.pass IS NOT DISTINCT FROM $1) THEN 'dsar'
     WHEN p.tags IS NOT NULL AND EXISTS (
       SELECT FROM cn_relay.vanish_requests q
-      WHERE q.pubkey = ANY (cn_relay.recipients_in(p.tags)) AND q.pass = $1 AND q.until >= p.created_at) THEN 'dsar'
-    WHEN $4 AND EXISTS (SELECT FROM cn_relay.blocks b
-                        WHERE b.kind = 'pubkey' AND b.value = p.pubkey AND b.pass = $1) THEN 'operator'
+      WHERE q.pubkey = ANY (cn_relay.recipients_in(p.tags)) AND q.pass IS NOT DISTINCT FROM $1
+        AND q.until >= p.created_at) THEN 'dsar'
+    WHEN $4 AND (SELECT b.pass IS NOT DISTINCT FROM $1 FROM cn_relay.blocks b
+                 WHERE b.kind = 'pubkey' AND b.value = p.pubkey) THEN 'operator'
     -- A request to vanish without a topic stands under one that it does not name.
     WHEN $4 AND p.kind <> 62 AND (
       SELECT true FROM unnest(p.topics) AS t (id) CROSS JOIN LATERAL (
-        SELECT FROM cn_relay.blocks b WHERE b.kind = 'topic' AND b.value = t.id AND b.pass = $1 LIMIT 1) x
+        SELECT FROM cn_relay.blocks b
+        WHERE b.kind = 'topic' AND b.value = t.id AND b.pass IS NOT DISTINCT FROM $1 LIMIT 1) x
       LIMIT 1) THEN 'operator'
     END AS reason
   FROM page p)
@@ -70,8 +73,9 @@ SELECT j.event_id, j.ingested_at, j.lifetime::text, j.reason FROM judged j WHERE
 -- name: forget_versions
 DELETE FROM cn_relay.current_versions c
 WHERE c.ctid >= $2::text::tid AND c.ctid < $3::text::tid
-  AND ((SELECT q.until >= c.created_at FROM cn_relay.vanish_requests q WHERE q.pubkey = c.pubkey AND q.pass = $1)
-    OR EXISTS (SELECT FROM cn_relay.blocks b WHERE b.kind = 'pubkey' AND b.value = c.pubkey AND b.pass = $1));
+  AND ((SELECT q.until >= c.created_at FROM cn_relay.vanish_requests q
+        WHERE q.pubkey = c.pubkey AND q.pass IS NOT DISTINCT FROM $1)
+    OR (SELECT b.pass IS NOT DISTINCT FROM $1 FROM cn_relay.blocks b WHERE b.kind = 'pubkey' AND b.value = c.pubkey));
 
 -- name: advance_pass
 UPDATE cn_relay.erase_pass SET next_block = $3 WHERE number = $1 AND under_way AND next_block = $2;

@@ -36,24 +36,23 @@ Import::Import(const ImportParts& parts)
       metrics_(parts.metrics),
       duplicates_(parts.metrics),
       topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
-      writer_(parts.executor, import_writer(parts.database), parts.clock, metrics_, duplicates_, topics_,
       blocks_(parts.executor, parts.pool, parts.listener, parts.metrics),
       writer_(parts.executor, import_writer(parts.database), parts.clock, metrics_, duplicates_, topics_,
               *this, log_, parts.storage),
       room_(parts.executor),
       topics_over_(parts.executor),
-      writer_over_(parts.executor) {}
       blocks_over_(parts.executor),
+      writer_over_(parts.executor) {}
 
 Import::~Import() = default;
 
 Task<void> Import::start() {
   co_await topics_.start();
-  co_await writer_.start();
   co_await blocks_.start();
+  co_await writer_.start();
   spawn(room_.executor(), topics_.run(), [this](const std::exception_ptr&) { topics_over_.set(); });
-  spawn(room_.executor(), writer_.run(), [this](const std::exception_ptr& failure) {
   spawn(room_.executor(), blocks_.run(), [this](const std::exception_ptr&) { blocks_over_.set(); });
+  spawn(room_.executor(), writer_.run(), [this](const std::exception_ptr& failure) {
     writer_failure_ = failure;
     writer_over_.set();
     room_.set();
@@ -84,11 +83,11 @@ Task<void> Import::put(Incoming incoming) {
 Task<void> Import::finish() {
   writer_.stop();
   topics_.stop();
-  co_await writer_over_.wait();
   blocks_.stop();
+  co_await writer_over_.wait();
   co_await topics_over_.wait();
-  if (writer_failure_) std::rethrow_exception(writer_failure_);
   co_await blocks_over_.wait();
+  if (writer_failure_) std::rethrow_exception(writer_failure_);
 }
 
 }  // namespace todoke::relay

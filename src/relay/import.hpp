@@ -27,8 +27,8 @@
 #include "pg/pool.hpp"
 #include "pg/storage.hpp"
 #include "relay/admission.hpp"
-#include "relay/topic_book.hpp"
 #include "relay/block_book.hpp"
+#include "relay/topic_book.hpp"
 #include "relay/writer.hpp"
 
 namespace todoke::relay {
@@ -74,15 +74,15 @@ class Import final : private CommitListener {
   DedupeCounts duplicates_;
   outbox::LogSignal log_;
   TopicBook topics_;
+  BlockBook blocks_;
   Writer writer_;
   KnownIds none_;  // nothing is remembered: the store says what is there
   nostr::Seq head_;
   Signal room_;
-  BlockBook blocks_;
   Signal topics_over_;
+  Signal blocks_over_;
   Signal writer_over_;
   std::exception_ptr writer_failure_;
 };
 
-  Signal blocks_over_;
 }  // namespace todoke::relay

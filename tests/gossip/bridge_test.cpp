@@ -74,6 +74,25 @@ TEST(GossipBridge, EphemeralEventsTravelAndAreNotStored) {
   EXPECT_FALSE(line.c.is_stored(event));
 }
 
+TEST(GossipBridge, WhatAnOperatorHasBlockedIsNotTakenFromANeighbourWhoIsNotBlamed) {
+  GossipNode a;
+  GossipNode b;
+  const auto spammer = SecretKey::generate();
+  b.node().sql("INSERT INTO cn_relay.blocks (kind, value) VALUES ('pubkey', '" + spammer.pubkey().hex() +
+               "')");
+  EXPECT_TRUE(b.node().await_metric(R"(todoke_blocks{kind="pubkey"})", 1));
+  a.add_peer(b.peer());
+  a.wait_for_neighbours(1);
+  NostrClient at_a(a.node().url());
+  const auto blocked = note(spammer, "blocked there");
+  const auto other = note(SecretKey::generate(), "of another");
+  EXPECT_TRUE(at_a.publish(blocked).accepted);
+  EXPECT_TRUE(at_a.publish(other).accepted);
+  EXPECT_TRUE(b.await_stored(other));
+  EXPECT_TRUE(b.node().await_metric(R"(todoke_ingest_rejected_total{reason="author_blocked"})", 1));
+  EXPECT_FALSE(b.is_stored(blocked));
+}
+
 TEST(GossipBridge, WhatIsNotPublicStaysOnItsNode) {
   GossipNode a;
   GossipNode b;

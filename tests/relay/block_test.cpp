@@ -1,4 +1,6 @@
 // What the operator keeps out: `todoke block`, and what the relays of the database make of it.
+#include <fstream>
+
 #include <fmt/format.h>
 
 #include "harness/todoke_process.hpp"
@@ -158,6 +160,38 @@ TEST_F(BlockTest, ErasingATopicTakesTheEventsThatNameIt) {
   await_blocks("topic", 1);
   EXPECT_EQ(refusal_of(global_note(bob, "", {{"t", spam}})), kTopicBlocked);
   store(global_note(bob, ""));
+}
+
+TEST_F(BlockTest, AnImportIsRefusedTheSame) {
+  const auto blocked = global_note(alice, "blocked");
+  const auto other = global_note(bob, "other");
+  done({"add", "pubkey", hex_of(alice)});
+  const auto file = (folder.path() / "events.jsonl").string();
+  std::ofstream(file) << blocked.json() << '\n' << other.json() << '\n';
+  const auto exit = run_command({todoke_binary(), "import", file, "--data_dir", folder.path().string()},
+                                {"DATABASE_URL=" + rig.database()->url()});
+  EXPECT_EQ(exit.code, 0) << exit.err;
+  EXPECT_THAT(exit.err, HasSubstr(fmt::format("line 1: {}", kAuthorBlocked)));
+  EXPECT_THAT(exit.err, HasSubstr("1 events stored"));
+  EXPECT_EQ(rig.sql("SELECT event_id FROM cn_relay.events"), Rows{hex_of(other)});
+}
+
+TEST(BlockSearchTest, ABlockedEventIsNotFoundAndLeavesTheIndex) {
+  const RelayRig rig(NodeRigOptions{.roles = {"index"}, .flags = kOpen});
+  NostrClient client(rig.url());
+  const auto post = note(SecretKey::generate(), "a quick fox", {});
+  store_at(client, post);
+  rig.await_index();
+  EXPECT_THAT(client.stored(R"({"search":"quick"})").ids, ElementsAre(hex_of(post)));
+  const TempFolder folder;
+  EXPECT_EQ(run_command({todoke_binary(), "block", "add", "event", hex_of(post), "--data_dir",
+                         folder.path().string()},
+                        {"DATABASE_URL=" + rig.database()->url()})
+                .code,
+            0);
+  EXPECT_THAT(client.stored(R"({"search":"quick"})").ids, IsEmpty());
+  rig.await_index();
+  EXPECT_EQ(rig.value("SELECT count(*) FROM cn_search.post_search_documents WHERE tokens <> ''"), "0");
 }
 
 // The node has to be told: what it would do with events without a topic is not meant.
