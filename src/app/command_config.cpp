@@ -248,7 +248,7 @@ int set_key(const Arguments& arguments) {
   if (!value)
     throw UserError(fmt::format("{} can't be '{}'; {}", spec.name, words[2], value.error().message));
   const auto nodes = node_configs(config, running_instances(data_folder(config)));
-  with_running_database(command_config(arguments), [&](pg::Connection& connection) {
+  with_running_database(command_config(arguments, Tell::no), [&](pg::Connection& connection) {
     return change_key(connection, nodes, words[1], format_value(spec, *value));
   });
   return 0;
@@ -262,7 +262,7 @@ int unset_key(const Arguments& arguments) {
   if (const auto* spec = schema().find(words[1]); spec != nullptr && spec->live)
     refuse_unchangeable(config, words[1]);
   const auto nodes = node_configs(config, running_instances(data_folder(config)));
-  with_running_database(command_config(arguments), [&](pg::Connection& connection) {
+  with_running_database(command_config(arguments, Tell::no), [&](pg::Connection& connection) {
     return change_key(connection, nodes, words[1], std::nullopt);
   });
   return 0;
@@ -290,7 +290,7 @@ int run_config(const Arguments& arguments) {
   if (verb == "history") {
     if (words.size() > 2) throw UsageError("config history: name one key or none");
     const auto key = words.size() == 2 ? std::optional(words[1]) : std::nullopt;
-    with_running_database(command_config(arguments),
+    with_running_database(command_config(arguments, Tell::no),
                           [&](pg::Connection& connection) { return print_history(connection, key); });
     return 0;
   }
