@@ -276,7 +276,7 @@ TEST_F(HubTest, ReadsOfTheProcessAreBoundedAndConnectionsTakeTurns) {
 TEST_F(HubTest, RequestForWhichTheLineIsTooLongIsTold) {
   auto options = patient_options();
   options.reads_under_way_max = 1;
-  options.query_timeout = std::chrono::milliseconds(200);
+  options.query_timeout = std::chrono::milliseconds(500);
   HubRig rig(*storing.database(), std::move(options));
   hold_reads();
   for (int i = 0; i < 3; ++i) rig.open(peer, fmt::format("s{}", i), asks(i));
@@ -349,7 +349,7 @@ TEST_F(HubTest, CountsOfTheProcessAreBoundedAndConnectionsTakeTurns) {
 TEST_F(HubTest, CountForWhichTheLineIsTooLongIsToldAndThoseOfOneWhoLeftAreForgotten) {
   auto options = patient_options();
   options.counts_under_way_max = 1;
-  options.query_timeout = std::chrono::milliseconds(200);
+  options.query_timeout = std::chrono::milliseconds(500);
   HubRig rig(*storing.database(), std::move(options));
   hold_reads();
   for (int i = 0; i < 3; ++i) rig.count(peer, fmt::format("c{}", i), kGlobal);

@@ -363,7 +363,7 @@ TEST_F(LimitsTest, RatesThatChangeHoldAtOnce) {
 }
 
 TEST_F(LimitsTest, ClientThatIsGoneWithoutAWordIsClosed) {
-  const RelayRig rig(Flags{{"relay.idle_timeout", "300ms"}});
+  const RelayRig rig(Flags{{"relay.idle_timeout", "1s"}});
   // It answers no ping: its loop runs only while the test calls it.
   const NostrClient silent(rig.url());
   EXPECT_TRUE(rig.await_metric("todoke_ws_connections", 0));
