@@ -51,6 +51,12 @@ struct Look {
   }
   void operator()(const CountMessage& message) const { look_at(message.sub); }
   void operator()(const CloseMessage& message) const { look_at(message.sub); }
+  void operator()(const NegOpenMessage& message) const { look_at(message.sub); }
+  void operator()(const NegMsgMessage& message) const {
+    const auto again = parse_client_message(neg_msg_message(message.sub, message.message), {});
+    require(!again || std::get<NegMsgMessage>(*again).message == message.message);
+  }
+  void operator()(const NegCloseMessage& message) const { look_at(message.sub); }
 };
 
 }  // namespace

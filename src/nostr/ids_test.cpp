@@ -66,9 +66,9 @@ TEST(Ids, ThatShareTheirFirstDigitsAreSpreadOverTheBuckets) {
 }
 
 TEST(Texts, HaveAPrefixOfTheProtocolAndAreAllDifferent) {
-  const std::set<std::string_view> prefixes = {"duplicate",    "pow",           "blocked",
-                                               "rate-limited", "invalid",       "restricted",
-                                               "error",        "auth-required", "unsupported"};
+  const std::set<std::string_view> prefixes = {"duplicate",   "pow",        "blocked", "rate-limited",
+                                               "invalid",     "restricted", "error",   "auth-required",
+                                               "unsupported", "closed"};
   std::set<std::string_view> texts;
   std::set<std::string_view> labels;
   for (const auto& [reason, label, text] : all_reasons()) {

@@ -12,7 +12,7 @@ namespace {
 
 using RelayVerb = RelayMessage::Verb;
 
-// The longest message has four elements (OK); hints of EOSE and the like are not read.
+// The longest message has four elements (OK).
 constexpr std::size_t kElementsRead = 4;
 
 struct Element {
@@ -32,6 +32,12 @@ std::optional<Element> read_element(od::value& value) {
     std::string_view json;
     if (value.get_object().get(object) != simdjson::SUCCESS) return std::nullopt;
     if (object.raw_json().get(json) != simdjson::SUCCESS) return std::nullopt;
+    element.text = without_trailing_space(json);
+  } else if (element.type == od::json_type::array) {
+    od::array array;
+    std::string_view json;
+    if (value.get_array().get(array) != simdjson::SUCCESS) return std::nullopt;
+    if (array.raw_json().get(json) != simdjson::SUCCESS) return std::nullopt;
     element.text = without_trailing_space(json);
   } else {
     element.text = without_trailing_space(value.raw_json_token());
@@ -56,13 +62,15 @@ std::optional<std::vector<Element>> read_elements(std::string_view text) {
 }
 
 RelayVerb verb_of(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, RelayVerb>, 7> kVerbs{{{"EVENT", RelayVerb::event},
+  constexpr std::array<std::pair<std::string_view, RelayVerb>, 9> kVerbs{{{"EVENT", RelayVerb::event},
                                                                           {"OK", RelayVerb::ok},
                                                                           {"EOSE", RelayVerb::eose},
                                                                           {"CLOSED", RelayVerb::closed},
                                                                           {"NOTICE", RelayVerb::notice},
                                                                           {"COUNT", RelayVerb::count},
-                                                                          {"AUTH", RelayVerb::auth}}};
+                                                                          {"AUTH", RelayVerb::auth},
+                                                                          {"NEG-MSG", RelayVerb::neg_msg},
+                                                                          {"NEG-ERR", RelayVerb::neg_err}}};
   for (const auto& [known, verb] : kVerbs) {
     if (known == name) return verb;
   }
@@ -99,7 +107,13 @@ std::optional<RelayMessage> parse_relay_message(std::string_view text) {
     if (elements->size() < 3 || (*elements)[2].type != od::json_type::boolean) return std::nullopt;
     message.accepted = (*elements)[2].text == "true";
     if (is_text(*elements, 3)) message.text = std::move((*elements)[3].text);
-  } else if (message.verb == RelayVerb::closed && is_text(*elements, 2)) {
+  } else if (message.verb == RelayVerb::neg_msg) {
+    if (!is_text(*elements, 2)) return std::nullopt;
+    message.text = std::move((*elements)[2].text);
+  } else if (message.verb == RelayVerb::eose) {
+    if (elements->size() > 2 && (*elements)[2].type == od::json_type::array)
+      message.json = std::move((*elements)[2].text);
+  } else if (is_text(*elements, 2)) {
     message.text = std::move((*elements)[2].text);
   }
   return message;

@@ -1,5 +1,6 @@
 #include "nostr/replies.hpp"
 
+#include "base/bytes.hpp"
 #include "base/json_writer.hpp"
 #include "nostr/wire.hpp"
 
@@ -59,6 +60,21 @@ std::string count_message(const SubId& sub, std::uint64_t count) {
   json.begin_array().value("COUNT").raw(sub.json());
   json.begin_object().member("count", count).end_object().end_array();
   return std::move(json).text();
+}
+
+std::string neg_err_message(std::string_view sub, std::string_view text) {
+  JsonWriter json;
+  json.begin_array().value("NEG-ERR").value(sub).value(text).end_array();
+  return std::move(json).text();
+}
+
+std::string neg_msg_message(const SubId& sub, std::string_view message) {
+  static constexpr std::string_view kStart = R"(["NEG-MSG",)";
+  std::string out;
+  out.reserve(kStart.size() + sub.json().size() + 2 * message.size() + 4);
+  out.append(kStart).append(sub.json()).append(",\"");
+  append_hex(out, as_bytes(message));
+  return out.append("\"]");
 }
 
 }  // namespace todoke::nostr

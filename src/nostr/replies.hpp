@@ -26,4 +26,8 @@ std::string notice_message(std::string_view text);
 std::string auth_message(std::string_view challenge);
 std::string count_message(const SubId& sub, std::uint64_t count);
 
+// NIP-77. `sub` as for closed_message; `message` of negentropy.hpp goes as hex.
+std::string neg_err_message(std::string_view sub, std::string_view text);
+std::string neg_msg_message(const SubId& sub, std::string_view message);
+
 }  // namespace todoke::nostr

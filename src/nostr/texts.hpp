@@ -131,6 +131,14 @@ enum class Reason : std::uint8_t {
   too_many_subscriptions,
   filters_too_large,
 
+  // Reconciliation.
+  neg_bad_message,
+  neg_unsupported,
+  neg_too_many_events,
+  neg_too_many_open,
+  neg_not_open,
+  neg_too_slow,
+
   // Who is asking.
   not_auth_event,
   wrong_challenge,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bytes.hpp"
 #include "base/json_escape.hpp"
 #include "base/utf8.hpp"
 #include "nostr/event_reader.hpp"
@@ -60,9 +61,12 @@ class Reading {
     if (!verb) return refused(Answer::notice, Reason::unknown_verb);
     if (verb->text == "EVENT") return named(Verb::event, read_event<EventMessage>());
     if (verb->text == "REQ") return named(Verb::req, read_query<ReqMessage>());
-    if (verb->text == "CLOSE") return named(Verb::close, read_close());
+    if (verb->text == "CLOSE") return named(Verb::close, read_close<CloseMessage>());
     if (verb->text == "COUNT") return named(Verb::count, read_query<CountMessage>());
     if (verb->text == "AUTH") return named(Verb::auth, read_event<AuthMessage>());
+    if (verb->text == "NEG-OPEN") return named(Verb::neg_open, read_neg_open());
+    if (verb->text == "NEG-MSG") return named(Verb::neg_msg, read_neg_msg());
+    if (verb->text == "NEG-CLOSE") return named(Verb::neg_close, read_close<NegCloseMessage>());
     return refused(Answer::notice, Reason::unknown_verb);
   }
 
@@ -100,13 +104,7 @@ class Reading {
   Parsed read_query() {
     std::string sent;
     const auto sub = read_sub(sent);
-    if (!sub) {
-      if (sub_is_missing_) return refused(Answer::notice, Reason::missing_element);
-      // Without a name that can be repeated there is nothing to close.
-      const bool nameable = sub_is_string_ && sent.size() <= kEchoBytesMax;
-      return refused(nameable ? Answer::closed : Answer::notice, Reason::bad_subscription_id,
-                     nameable ? std::move(sent) : std::string());
-    }
+    if (!sub) return without_name(Answer::closed, std::move(sent));
     const auto closed = [&](Reason reason) { return refused(Answer::closed, reason, sub->text()); };
     std::vector<Filter> filters;
     for (std::size_t sent_filters = 0; elements_.next(); ++sent_filters) {
@@ -129,6 +127,59 @@ class Reading {
     return Message{*sub, std::move(filters)};
   }
 
+  // Without a name that can be repeated there is nothing to close.
+  Parsed without_name(Answer answer, std::string sent) const {
+    if (sub_is_missing_) return refused(Answer::notice, Reason::missing_element);
+    const bool nameable = sub_is_string_ && sent.size() <= kEchoBytesMax;
+    return refused(nameable ? answer : Answer::notice, Reason::bad_subscription_id,
+                   nameable ? std::move(sent) : std::string());
+  }
+
+  Parsed read_neg_open() {
+    std::string sent;
+    const auto sub = read_sub(sent);
+    if (!sub) return without_name(Answer::neg_err, std::move(sent));
+    const auto refuse = [&](Reason reason) { return refused(Answer::neg_err, reason, sub->text()); };
+    od::object object;
+    if (!elements_.next()) return refuse(Reason::missing_element);
+    if (elements_.value().get_object().get(object) != simdjson::SUCCESS) {
+      return refuse(Reason::filter_not_object);
+    }
+    auto filter = read_filter(object, limits_.filter);
+    if (!filter) return refuse(filter.error());
+    std::string message;
+    if (const auto bad = read_neg_bytes(message)) return refuse(*bad);
+    if (!ended()) return refused(Answer::notice, Reason::message_not_json);
+    return NegOpenMessage{*sub, std::move(*filter), std::move(message)};
+  }
+
+  Parsed read_neg_msg() {
+    std::string sent;
+    const auto sub = read_sub(sent);
+    if (!sub) return without_name(Answer::neg_err, std::move(sent));
+    std::string message;
+    if (const auto bad = read_neg_bytes(message)) return refused(Answer::neg_err, *bad, sub->text());
+    if (!ended()) return refused(Answer::notice, Reason::message_not_json);
+    return NegMsgMessage{*sub, std::move(message)};
+  }
+
+  // The last element: hex of either case.
+  std::optional<Reason> read_neg_bytes(std::string& message) {
+    if (!elements_.next()) return Reason::missing_element;
+    const auto string = read_string(elements_.value());
+    if (!string || string->text.size() % 2 != 0) return Reason::neg_bad_message;
+    std::string hex(string->text);
+    std::transform(hex.begin(), hex.end(), hex.begin(),
+                   [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
+    message.resize(hex.size() / 2);
+    if (!from_hex(hex, {reinterpret_cast<std::uint8_t*>(message.data()), message.size()})) {
+      return Reason::neg_bad_message;
+    }
+    if (elements_.next()) return Reason::extra_element;
+    return std::nullopt;
+  }
+
+  template <class Message>
   Parsed read_close() {
     std::string sent;
     const auto sub = read_sub(sent);
@@ -137,7 +188,7 @@ class Reading {
     }
     if (elements_.next()) return refused(Answer::notice, Reason::extra_element);
     if (!ended()) return refused(Answer::notice, Reason::message_not_json);
-    return CloseMessage{*sub};
+    return Message{*sub};
   }
 
   std::optional<SubId> read_sub(std::string& sent) {
@@ -205,6 +256,8 @@ std::string MessageRefusal::reply() const {
       return notice_message(text_of(reason));
     case Answer::ok:
       return ok_message(subject, false, text_of(reason));
+    case Answer::neg_err:
+      return neg_err_message(subject, text_of(reason));
     case Answer::closed:
       break;
   }

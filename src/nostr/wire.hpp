@@ -1,5 +1,6 @@
-// What a client may send: EVENT, REQ, CLOSE, COUNT, AUTH. Text in, a typed message or a typed refusal out;
-// the refusal knows which answer it asks for, so that every EVENT gets an OK and every REQ or COUNT a CLOSED.
+// What a client may send: EVENT, REQ, CLOSE, COUNT, AUTH, NEG-OPEN, NEG-MSG, NEG-CLOSE. Text in, a typed message or a
+// typed refusal out; the refusal knows which answer it asks for, so that every EVENT gets an OK, every REQ or COUNT
+// a CLOSED, and every NEG-OPEN or NEG-MSG a NEG-ERR.
 #pragma once
 
 #include <cstdint>
@@ -53,15 +54,30 @@ struct CountMessage {
 struct CloseMessage {
   SubId sub;
 };
-using ClientMessage = std::variant<EventMessage, ReqMessage, CloseMessage, CountMessage, AuthMessage>;
+// NIP-77. The names of reconciliations have nothing to do with those of subscriptions.
+struct NegOpenMessage {
+  SubId sub;
+  Filter filter;
+  std::string message;  // of negentropy.hpp, as bytes
+};
+struct NegMsgMessage {
+  SubId sub;
+  std::string message;
+};
+struct NegCloseMessage {
+  SubId sub;
+};
+using ClientMessage = std::variant<EventMessage, ReqMessage, CloseMessage, CountMessage, AuthMessage,
+                                   NegOpenMessage, NegMsgMessage, NegCloseMessage>;
 
-enum class Verb : std::uint8_t { unknown, event, req, close, count, auth };
+enum class Verb : std::uint8_t { unknown, event, req, close, count, auth, neg_open, neg_msg, neg_close };
 
 struct MessageRefusal {
-  enum class Answer : std::uint8_t { notice, ok, closed };
+  enum class Answer : std::uint8_t { notice, ok, closed, neg_err };
   Answer answer;
   Reason reason;
-  std::string subject;        // the event's id for ok, the subscription's id for closed, as they were sent
+  std::string
+      subject;  // the event's id for ok, the subscription's id for closed and neg_err, as they were sent
   Verb verb = Verb::unknown;  // of a message that is JSON
 
   // The message to send back.

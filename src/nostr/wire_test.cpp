@@ -111,7 +111,7 @@ TEST(ClientMessages, WhatIsNoMessageGetsANotice) {
       {"[null]", unknown},
       {"[[\"EVENT\"]]", unknown},
       {R"(["event",{}])", unknown},
-      {R"(["NEG-OPEN","x"])", unknown},
+      {R"(["NEG-WHAT","x"])", unknown},
       {R"(["EVENT\u0000",{}])", unknown},
       {std::string(200, '[') + std::string(200, ']'), notice("invalid: message too deep")},
       {R"(["NEW",)" + std::string(100'000 / 2, '[') + std::string(100'000 / 2, ']') + "]",
@@ -131,6 +131,33 @@ TEST(ClientMessages, WhatIsNoMessageGetsANotice) {
       {std::string(128 * 1024 + 1, ' '), notice("invalid: message too long")},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(reply(text), expected) << text.substr(0, 200);
+}
+
+TEST(ClientMessages, ReconciliationsCarryTheirMessageAsBytes) {
+  const auto open = parsed<NegOpenMessage>(R"(["NEG-OPEN","n",{"kinds":[1]},"61aB00"])");
+  EXPECT_EQ(open.sub.text(), "n");
+  EXPECT_TRUE(open.filter.kinds->contains(Kind{1}));
+  EXPECT_EQ(open.message, "\x61\xab\0"s);
+  EXPECT_EQ(parsed<NegMsgMessage>(R"(["NEG-MSG","n",""])").message, "");
+  EXPECT_EQ(parsed<NegCloseMessage>(R"(["NEG-CLOSE","n"])").sub.text(), "n");
+  EXPECT_EQ(neg_msg_message(*SubId::from("a\"b"), "\x61\xff"), R"(["NEG-MSG","a\"b","61ff"])");
+}
+
+TEST(ClientMessages, EveryRefusedReconciliationGetsANegErrThatNamesIt) {
+  const auto neg_err = [](std::string_view text) { return neg_err_message("n", text); };
+  EXPECT_EQ(reply(R"(["NEG-OPEN","n"])"), neg_err("invalid: missing message element"));
+  EXPECT_EQ(reply(R"(["NEG-OPEN","n",[],"61"])"), neg_err("invalid: filter must be an object"));
+  EXPECT_EQ(reply(R"(["NEG-OPEN","n",{"x":1},"61"])"), neg_err("unsupported: unknown filter key"));
+  EXPECT_EQ(reply(R"(["NEG-OPEN","n",{}])"), neg_err("invalid: missing message element"));
+  EXPECT_EQ(reply(R"(["NEG-OPEN","n",{},"61",1])"), neg_err("invalid: too many message elements"));
+  for (const auto* hex : {"6", "6g", "é"}) {
+    EXPECT_EQ(reply(fmt::format(R"(["NEG-MSG","n","{}"])", hex)),
+              neg_err("invalid: not a message of negentropy"));
+  }
+  EXPECT_EQ(reply(R"(["NEG-MSG","n",61])"), neg_err("invalid: not a message of negentropy"));
+  EXPECT_EQ(reply(R"(["NEG-MSG","","61"])"),
+            neg_err_message("", "invalid: subscription id must be 1 to 64 characters"));
+  EXPECT_EQ(reply(R"(["NEG-MSG"])"), notice_message("invalid: missing message element"));
 }
 
 TEST(ClientMessages, EveryRefusedEventGetsAnOkThatNamesIt) {

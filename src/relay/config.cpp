@@ -124,6 +124,7 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kMessageTimeout.spec,
       &keys::kSendTimeout.spec,
       &keys::kSendQueueBytesMax.spec,
+      &keys::kNegentropyEventsMax.spec,
       &keys::kCacheEvents.spec,
       &keys::kCacheBytes.spec,
       &keys::kEventsPerMinute.spec,

@@ -291,6 +291,16 @@ inline constexpr Key<std::int64_t> kSendQueueBytesMax{{
     .min = 64 * 1024,
     .max = 1024LL * 1024 * 1024,
 }};
+inline constexpr Key<std::int64_t> kNegentropyEventsMax{{
+    .name = "relay.negentropy_events_max",
+    .fallback = "1000000",
+    .meaning = "Events that a client may compare at once (NIP-77). 40 bytes each as long as it does, and "
+               "twice that while they are "
+               "read; all clients together take 256 MiB, or twice as much as one may.",
+    .min = 1,
+    .max = 100'000'000,
+    .live = true,
+}};
 inline constexpr Key<std::int64_t> kCacheEvents{{
     .name = "relay.cache_events",
     .type = KeyType::integer,

@@ -43,7 +43,7 @@ Hub::Hub(const Executor& executor, Executor read_executor, HubOptions options, R
       log_(log),
       clock_(clock),
       metrics_(metrics),
-      cache_(options_.cache),
+      cache_(options_.cache, options_.policy),
       follower_(options_.batches_max),
       subscriptions_(executor, std::move(read_executor), options_, reader, topics, follower_, cache_, clock,
                      metrics) {}
@@ -65,6 +65,24 @@ void Hub::count(SubscriberPtr subscriber, nostr::CountMessage request) {
 void Hub::close(SubscriberPtr subscriber, std::string sub) {
   asio::post(executor_, [this, subscriber = std::move(subscriber), sub = std::move(sub)] {
     subscriptions_.close(*subscriber, sub);
+  });
+}
+
+void Hub::open_set(SubscriberPtr subscriber, nostr::NegOpenMessage request) {
+  asio::post(executor_, [this, subscriber = std::move(subscriber), request = std::move(request)]() mutable {
+    subscriptions_.open_set(subscriber, std::move(request));
+  });
+}
+
+void Hub::compare(SubscriberPtr subscriber, nostr::NegMsgMessage message) {
+  asio::post(executor_, [this, subscriber = std::move(subscriber), message = std::move(message)]() mutable {
+    subscriptions_.compare(subscriber, std::move(message));
+  });
+}
+
+void Hub::close_set(SubscriberPtr subscriber, std::string sub) {
+  asio::post(executor_, [this, subscriber = std::move(subscriber), sub = std::move(sub)] {
+    subscriptions_.close_set(*subscriber, sub);
   });
 }
 
@@ -185,6 +203,7 @@ Task<void> Hub::run() {
 Task<void> Hub::round(RoundCause cause) {
   if (cause == RoundCause::time) follower_.told();
   forget_purged();
+  subscriptions_.drop_idle_sets();
   co_await catch_up();
   co_await notify_others();
 }

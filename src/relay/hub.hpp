@@ -34,6 +34,9 @@ class Hub final : public PeriodicService, public CommitListener {
   void open(SubscriberPtr subscriber, nostr::ReqMessage request);
   void count(SubscriberPtr subscriber, nostr::CountMessage request);
   void close(SubscriberPtr subscriber, std::string sub);
+  void open_set(SubscriberPtr subscriber, nostr::NegOpenMessage request);
+  void compare(SubscriberPtr subscriber, nostr::NegMsgMessage message);
+  void close_set(SubscriberPtr subscriber, std::string sub);
   // The connection has proven a key; once for each.
   void authenticated(SubscriberPtr subscriber, const nostr::Pubkey& key);
   void page_done(SubscriberPtr subscriber);
@@ -44,8 +47,9 @@ class Hub final : public PeriodicService, public CommitListener {
   void ephemeral(LiveEventPtr live);
   // From anywhere.
   [[nodiscard]] const KnownIds& known() const { return known_; }
-  void set_limits(std::size_t subscriptions_max, std::chrono::milliseconds query_timeout) {
-    subscriptions_.set_limits(subscriptions_max, query_timeout);
+  void set_limits(std::size_t subscriptions_max, std::chrono::milliseconds query_timeout,
+                  std::size_t set_events_max) {
+    subscriptions_.set_limits(subscriptions_max, query_timeout, set_events_max);
   }
 
   void topics_changed() { subscriptions_.topics_changed(); }

@@ -27,6 +27,14 @@ struct HubOptions {
   std::size_t counts_waiting_max = 50;   // of a connection
   // Time of a client's reads, and of its COUNTs, for every minute; beyond it others go first. Zero: none.
   std::chrono::milliseconds read_budget{0};
+  // Sets of ids (NIP-77): events of one; sets of a connection; bytes of all of the process, 40 an event and twice that
+  // while a set grows; how long one stays open while its client is silent.
+  std::size_t set_events_max = 1'000'000;
+  std::size_t sets_max = 4;
+  std::size_t set_bytes_in_all_max = 256 * 1024 * 1024;
+  std::chrono::milliseconds set_idle_max{120'000};
+  // Of an answer; it goes as twice as much hex. The ids of 7,800 events.
+  std::size_t set_answer_bytes_max = 250'000;
   std::size_t waiting_max = 5'000;  // events that wait for a stored read
   std::size_t batches_max = 256;    // of the writer, while the log is being followed
   std::chrono::milliseconds query_timeout{5'000};

@@ -14,6 +14,7 @@
 #include "base/async.hpp"
 #include "nostr/deletion.hpp"
 #include "nostr/event.hpp"
+#include "nostr/texts.hpp"
 
 namespace todoke::relay {
 
@@ -36,6 +37,9 @@ enum class Outcome : std::uint8_t {
   storage_full,   // the database has no room
   full,           // all its topics are full
 };
+
+// What a client is told of an event with such an outcome.
+nostr::Reason reason_of(Outcome outcome);
 
 // What passed every check that needs no database. Made by `admit` (admission.hpp).
 struct Incoming {

@@ -4,13 +4,17 @@
 --
 -- In all keys_by_…: $1 the newest created_at, $2 the id after which to go on at that created_at ('' for all),
 -- $3 the oldest created_at, $4 how many rows.
+--
+-- Those by topic, author, kind and time also say kind, non_public and expires_at: with the filter's own conditions that is all
+-- that a set of ids needs (read_piece), and it comes from the row that has ingested_at.
 
 -- name: head
 SELECT coalesce(max(seq), 0) FROM cn_relay.events_outbox;
 
 -- name: keys_by_topic
 SELECT l.* FROM unnest($5::text[]) AS k (topic_id) CROSS JOIN LATERAL (
-  SELECT l.created_at, l.event_id, l.ingested_at, l.lifetime::text FROM cn_relay.event_topics l
+  SELECT l.created_at, l.event_id, l.ingested_at, l.lifetime::text, l.kind, l.non_public, l.expires_at
+  FROM cn_relay.event_topics l
   WHERE l.topic_id = k.topic_id AND l.created_at BETWEEN $3 AND $1 AND (l.created_at < $1 OR l.event_id > $2)
     AND ($6::int[] IS NULL OR l.kind = ANY ($6)) AND ($7::text[] IS NULL OR l.pubkey = ANY ($7))
   ORDER BY l.created_at DESC, l.event_id LIMIT $4) l
@@ -18,7 +22,8 @@ ORDER BY l.created_at DESC, l.event_id LIMIT $4;
 
 -- name: keys_by_topic_kind
 SELECT l.* FROM unnest($5::text[]) AS t (topic_id) CROSS JOIN unnest($6::int[]) AS k (kind) CROSS JOIN LATERAL (
-  SELECT l.created_at, l.event_id, l.ingested_at, l.lifetime::text FROM cn_relay.event_topics l
+  SELECT l.created_at, l.event_id, l.ingested_at, l.lifetime::text, l.kind, l.non_public, l.expires_at
+  FROM cn_relay.event_topics l
   WHERE l.topic_id = t.topic_id AND l.kind = k.kind AND l.created_at BETWEEN $3 AND $1
     AND (l.created_at < $1 OR l.event_id > $2) AND ($7::text[] IS NULL OR l.pubkey = ANY ($7))
   ORDER BY l.created_at DESC, l.event_id LIMIT $4) l
@@ -26,7 +31,8 @@ ORDER BY l.created_at DESC, l.event_id LIMIT $4;
 
 -- name: keys_by_topic_author
 SELECT l.* FROM unnest($5::text[]) AS t (topic_id) CROSS JOIN unnest($7::text[]) AS a (pubkey) CROSS JOIN LATERAL (
-  SELECT l.created_at, l.event_id, l.ingested_at, l.lifetime::text FROM cn_relay.event_topics l
+  SELECT l.created_at, l.event_id, l.ingested_at, l.lifetime::text, l.kind, l.non_public, l.expires_at
+  FROM cn_relay.event_topics l
   WHERE l.topic_id = t.topic_id AND l.pubkey = a.pubkey AND l.created_at BETWEEN $3 AND $1
     AND (l.created_at < $1 OR l.event_id > $2) AND ($6::int[] IS NULL OR l.kind = ANY ($6))
   ORDER BY l.created_at DESC, l.event_id LIMIT $4) l
@@ -57,7 +63,8 @@ ORDER BY x.created_at DESC, x.event_id LIMIT $4;
 
 -- name: keys_by_author
 SELECT e.* FROM unnest($5::text[]) AS a (pubkey) CROSS JOIN LATERAL (
-  SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay.events e
+  SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text, e.kind, e.non_public, e.expires_at
+  FROM cn_relay.events e
   WHERE e.pubkey = a.pubkey AND e.created_at BETWEEN $3 AND $1 AND (e.created_at < $1 OR e.event_id > $2)
     AND e.deleted_at IS NULL AND e.superseded_at IS NULL
   ORDER BY e.created_at DESC, e.event_id LIMIT $4) e
@@ -65,7 +72,8 @@ ORDER BY e.created_at DESC, e.event_id LIMIT $4;
 
 -- name: keys_by_author_kind
 SELECT e.* FROM unnest($5::text[]) AS a (pubkey) CROSS JOIN unnest($6::int[]) AS k (kind) CROSS JOIN LATERAL (
-  SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay.events e
+  SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text, e.kind, e.non_public, e.expires_at
+  FROM cn_relay.events e
   WHERE e.pubkey = a.pubkey AND e.kind = k.kind AND e.created_at BETWEEN $3 AND $1
     AND (e.created_at < $1 OR e.event_id > $2) AND e.deleted_at IS NULL AND e.superseded_at IS NULL
   ORDER BY e.created_at DESC, e.event_id LIMIT $4) e
@@ -73,14 +81,16 @@ ORDER BY e.created_at DESC, e.event_id LIMIT $4;
 
 -- name: keys_by_kind
 SELECT e.* FROM unnest($5::int[]) AS k (kind) CROSS JOIN LATERAL (
-  SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay.events e
+  SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text, e.kind, e.non_public, e.expires_at
+  FROM cn_relay.events e
   WHERE e.kind = k.kind AND e.created_at BETWEEN $3 AND $1 AND (e.created_at < $1 OR e.event_id > $2)
     AND e.deleted_at IS NULL AND e.superseded_at IS NULL
   ORDER BY e.created_at DESC, e.event_id LIMIT $4) e
 ORDER BY e.created_at DESC, e.event_id LIMIT $4;
 
 -- name: keys_by_time
-SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text FROM cn_relay.events e
+SELECT e.created_at, e.event_id, e.ingested_at, e.lifetime::text, e.kind, e.non_public, e.expires_at
+FROM cn_relay.events e
 WHERE e.created_at BETWEEN $3 AND $1 AND (e.created_at < $1 OR e.event_id > $2) AND e.deleted_at IS NULL
   AND e.superseded_at IS NULL
 ORDER BY e.created_at DESC, e.event_id LIMIT $4;

@@ -11,6 +11,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "nostr/kinds.hpp"
 #include "pg/error.hpp"
 #include "relay/event_rows.hpp"
 #include "relay/link_count.hpp"
@@ -25,6 +26,8 @@ using nostr::Filter;
 // Rows of a page: what was asked for and a little more, within these.
 constexpr std::size_t kPageRowsMin = 32;
 constexpr std::size_t kPageRowsMax = 1'000;
+// Of a set, where the rows of the index tell all that is asked: 30 to 60 ms.
+constexpr std::size_t kSetRowsMax = 10'000;
 // Text of the events that are fetched at once. A page of small events comes in one piece.
 constexpr std::int64_t kPieceBytes = 1024 * 1024;
 
@@ -57,6 +60,10 @@ struct Cursor {
   std::int64_t created_at;
   std::string id;
 };
+
+Cursor cursor_of(const pg::Row& row) {
+  return {row.get<std::int64_t>(0), row.get<std::string>(1)};
+}
 
 struct PageQuery {
   pg::Statement statement;
@@ -130,6 +137,12 @@ struct Keys {
   std::vector<SystemTime> times;
   Hexes lifetimes;
 
+  void add(const pg::Row& row) {
+    ids.push_back(row.get<std::string>(1));
+    times.push_back(row.get<SystemTime>(2));
+    lifetimes.push_back(row.get<std::string>(3));
+  }
+
   [[nodiscard]] PageQuery query(std::size_t first, std::size_t count) const {
     const auto part = [&](const auto& list) { return std::span(list).subspan(first, count); };
     pg::Params params(part(ids), kPieceBytes);
@@ -195,15 +208,79 @@ class FilterRead {
         co_await scope_.connection.query(query.statement, std::move(query.params), scope_.deadline);
     const bool goes_on = co_await take_page(keys, take);
     if (!goes_on || keys.size() < rows) co_return false;
-    // From its first row: where the cursor stood, nothing may have been for years.
-    const auto newest = keys[0].get<std::int64_t>(0);
-    const auto last = keys[keys.size() - 1];
-    cursor_ = {last.get<std::int64_t>(0), last.get<std::string>(1)};
-    choice_.advanced(static_cast<double>(newest) - static_cast<double>(cursor_.created_at), rows);
+    pass(keys);
     co_return true;
   }
 
+  // The same for a set, of which only times and ids are wanted: where the rows of the index say all that the filter and
+  // the viewer ask, no event is fetched but the private ones.
+  Task<bool> next_set_page(std::vector<nostr::NegItem>& found) {
+    const Take take = [&](const LiveEventPtr& live) {
+      found.push_back({live->event->created_at(), live->event->id()});
+      return true;
+    };
+    constexpr auto kOldest = std::numeric_limits<std::int64_t>::min();
+    if (!rows_decide()) co_return co_await next_page(kPageRowsMax, kOldest, take);
+    auto query = page_query(filter_, plan_.ways[choice_.next()], cursor_, kOldest, kSetRowsMax);
+    const auto rows =
+        co_await scope_.connection.query(query.statement, std::move(query.params), scope_.deadline);
+    Keys to_fetch;
+    std::string_view last;
+    for (const auto& row : rows) {
+      const auto id = row.get<std::string_view>(1);
+      if (std::exchange(last, id) == id || !passes_as_row(row)) continue;
+      if (is_for_parties(row)) {
+        to_fetch.add(row);
+      } else {
+        found.push_back({row.get<std::int64_t>(0), nostr::EventId::from_hex(id).value()});
+      }
+    }
+    if (!to_fetch.ids.empty()) co_await take_events(to_fetch, take);
+    if (rows.size() < kSetRowsMax) co_return false;
+    pass(rows);
+    co_return true;
+  }
+
+  // A read that ends here and goes on later.
+  void resume(WayChoice choice, Cursor cursor) {
+    choice_ = choice;
+    cursor_ = std::move(cursor);
+  }
+  [[nodiscard]] const WayChoice& choice() const { return choice_; }
+  [[nodiscard]] const Cursor& cursor() const { return cursor_; }
+
  private:
+  // The next page begins after this one.
+  void pass(const pg::Result& page) {
+    // From its first row: where the cursor stood, nothing may have been for years.
+    const auto newest = page[0].get<std::int64_t>(0);
+    cursor_ = cursor_of(page[page.size() - 1]);
+    choice_.advanced(static_cast<double>(newest) - static_cast<double>(cursor_.created_at), page.size());
+  }
+
+  // Whether the columns of a page by links or of events answer the whole filter.
+  [[nodiscard]] bool rows_decide() const {
+    return plan_.by_links ? plan_.links_decide : filter_.tags.empty() && !filter_.ids;
+  }
+
+  static nostr::Kind kind_of(const pg::Row& row) {
+    return static_cast<nostr::Kind>(row.get<std::int32_t>(4));
+  }
+
+  [[nodiscard]] bool passes_as_row(const pg::Row& row) const {
+    const auto kind = kind_of(row);
+    if (filter_.kinds && !filter_.kinds->contains(kind)) return false;
+    const auto expires_at = row.get<std::optional<SystemTime>>(6);
+    if (expires_at && *expires_at <= scope_.now) return false;
+    if (row.get<bool>(5) && !scope_.viewer.is_authenticated()) return false;
+    return !nostr::is_private(kind) || scope_.viewer.is_authenticated();
+  }
+
+  // Its `p` tags have to be looked at.
+  [[nodiscard]] bool is_for_parties(const pg::Row& row) const {
+    return nostr::is_private(kind_of(row)) && !scope_.viewer.sees_all;
+  }
+
   static Take into(StoredPage& page, std::size_t limit) {
     return [&page, left = limit](LiveEventPtr live) mutable {
       if (left == 0) {
@@ -219,11 +296,7 @@ class FilterRead {
   Task<bool> take_page(const pg::Result& rows, const Take& take) {
     Keys keys;
     for (const auto& row : rows) {
-      const auto id = row.get<std::string_view>(1);
-      if (!keys.ids.empty() && keys.ids.back() == id) continue;
-      keys.ids.emplace_back(id);
-      keys.times.push_back(row.get<SystemTime>(2));
-      keys.lifetimes.push_back(row.get<std::string>(3));
+      if (keys.ids.empty() || keys.ids.back() != row.get<std::string_view>(1)) keys.add(row);
     }
     co_return co_await take_events(keys, take);
   }
@@ -425,20 +498,40 @@ Task<std::uint64_t> Reader::count(const std::vector<Filter>& filters, Viewer vie
   co_return co_await count_together(walks);
 }
 
-Task<ReadResult> Reader::recent(const std::string& topic, std::size_t events_max, std::size_t bytes_max,
+Task<void> Reader::read_piece(SetRead& set, Deadline deadline, ReadInterruptPtr interrupt) {
+  auto plan = plan_read(set.filter_, policy_);
+  set.ended_ = plan.ways.empty();
+  if (set.ended_) co_return;
+  const auto lease = co_await pool_.acquire(deadline);
+  const InUse in_use(*interrupt, *lease);
+  constexpr nostr::Seq kAnySeq{std::numeric_limits<std::int64_t>::max()};
+  const Scope scope{*lease, set.viewer_, seconds_of(clock_.now()), kAnySeq, deadline, *interrupt};
+  FilterRead read(scope, set.filter_, std::move(plan));
+  if (set.place_) read.resume(set.place_->choice, {set.place_->created_at, set.place_->id});
+  std::vector<nostr::NegItem> found;
+  const bool more = co_await read.next_set_page(found);
+  set.place_ = SetRead::Place{read.choice(), read.cursor().created_at, read.cursor().id};
+  // Those that had to be fetched come last; a limit asks for the newest.
+  const auto is_newer = [](const nostr::NegItem& a, const nostr::NegItem& b) {
+    return a.created_at != b.created_at ? a.created_at > b.created_at : a.id < b.id;
+  };
+  if (!std::is_sorted(found.begin(), found.end(), is_newer)) std::sort(found.begin(), found.end(), is_newer);
+  const auto most = set.filter_.limit.value_or(std::numeric_limits<std::uint32_t>::max());
+  const auto taken = std::min<std::size_t>(found.size(), most - set.items_.size());
+  set.items_.insert(set.items_.end(), found.begin(), found.begin() + static_cast<std::ptrdiff_t>(taken));
+  set.ended_ = !more || set.items_.size() >= most || set.is_too_large();
+}
+
+Task<ReadResult> Reader::recent(const Filter& filter, std::size_t events_max, std::size_t bytes_max,
                                 Deadline deadline) {
-  Filter filter;
-  filter.tags.push_back({'t', nostr::SortedSet<std::string>({topic})});
   const auto lease = co_await pool_.acquire(deadline);
   ReadResult result;
   result.head = co_await head_of(*lease, deadline);
-  ReadPlan plan;
-  plan.ways.push_back({Path::topic, 't', {topic}});
   const Viewer everything{.sees_all = true};
   const ReadInterrupt never{Executor()};
   const Scope scope{*lease, everything, std::chrono::sys_seconds::min(), result.head, deadline, never};
   StoredPage page(StoredPage::Order::newest_first, bytes_max);
-  FilterRead read(scope, filter, std::move(plan));
+  FilterRead read(scope, filter, plan_read(filter, policy_));
   co_await read.newest(events_max, page);
   result.events = page.events();
   result.more = page.more();

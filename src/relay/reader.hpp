@@ -5,7 +5,8 @@
 //
 // Bounded: events of a result, rows of a page, time (the deadline), and memory while it reads: the JSON of
 // the result (StoredPage), whatever the number of filters, and a piece of 1 MiB that is being looked at. A
-// COUNT holds a page of ids for each filter.
+// COUNT holds a page of ids for each filter. A set (SetRead) grows to what it may hold, 40 bytes an event, by
+// reads of their own of 10,000 rows.
 #pragma once
 
 #include <atomic>
@@ -13,16 +14,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/shared_value.hpp"
 #include "nostr/filter.hpp"
+#include "nostr/negentropy.hpp"
 #include "nostr/rules.hpp"
 #include "outbox/search_port.hpp"
 #include "pg/pool.hpp"
 #include "relay/incoming.hpp"
+#include "relay/read_plan.hpp"
 #include "relay/stored_page.hpp"
 #include "relay/visibility.hpp"
 
@@ -61,6 +66,37 @@ class ReadInterrupt {
 };
 using ReadInterruptPtr = std::shared_ptr<ReadInterrupt>;
 
+// The ids of all events that a filter matches and its viewer may see, without the limits of a REQ; a limit that the filter
+// itself has counts. Read in pieces (Reader::read_piece): what is stored meanwhile may be among them or not.
+class SetRead {
+ public:
+  SetRead(nostr::Filter filter, Viewer viewer, std::size_t events_max)
+      : filter_(std::move(filter)), viewer_(std::move(viewer)), events_max_(events_max) {}
+
+  [[nodiscard]] const nostr::Filter& filter() const { return filter_; }
+  // Everything was read, or too much.
+  [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] bool is_too_large() const { return items_.size() > events_max_; }
+  [[nodiscard]] std::size_t bytes() const { return items_.capacity() * sizeof(nostr::NegItem); }
+  [[nodiscard]] nostr::NegSet take() { return nostr::NegSet(std::move(items_)); }
+
+ private:
+  friend class Reader;
+  // Where the next piece begins.
+  struct Place {
+    WayChoice choice;
+    std::int64_t created_at;
+    std::string id;
+  };
+
+  const nostr::Filter filter_;
+  const Viewer viewer_;
+  const std::size_t events_max_;
+  std::optional<Place> place_;  // none before the first piece
+  std::vector<nostr::NegItem> items_;
+  bool ended_ = false;
+};
+
 class Reader {
  public:
   // `search` may be null: then no filter may ask for it.
@@ -79,8 +115,10 @@ class Reader {
                         ReadInterruptPtr interrupt);
   Task<std::uint64_t> count(const std::vector<nostr::Filter>& filters, Viewer viewer, Deadline deadline,
                             ReadInterruptPtr interrupt);
-  // The newest events of a topic that are in effect, whoever may see them.
-  Task<ReadResult> recent(const std::string& topic, std::size_t events_max, std::size_t bytes_max,
+  // The next piece of a set, by one page of an index. Nobody else may look at `set` meanwhile.
+  Task<void> read_piece(SetRead& set, Deadline deadline, ReadInterruptPtr interrupt);
+  // The newest events in effect that a filter asks for, whoever may see them.
+  Task<ReadResult> recent(const nostr::Filter& filter, std::size_t events_max, std::size_t bytes_max,
                           Deadline deadline);
 
   // From anywhere; a read that is under way may go by either.

@@ -132,6 +132,10 @@ HubOptions hub_options_from(const Config& config, nostr::TopicPolicy policy, pg:
   options.policy = policy;
   options.subscriptions_max = size_of(config.get(keys::kSubscriptionsMax));
   options.query_timeout = config.get(keys::kQueryTimeout);
+  options.set_events_max = size_of(config.get(keys::kNegentropyEventsMax));
+  // Twice as much hex has to fit into the queue.
+  options.set_answer_bytes_max =
+      std::min(options.set_answer_bytes_max, size_of(config.get(keys::kSendQueueBytesMax)) / 4);
   if (config.get(net::keys::kRates) == "on") options.read_budget = config.get(keys::kReadBudget);
   options.cache.events_max = size_of(config.get(keys::kCacheEvents));
   options.cache.bytes_max = size_of(config.get(keys::kCacheBytes));
@@ -266,7 +270,8 @@ class Relay {
     reader_.set_limits(read_limits_from(config));
     topics_.set_periods(retention_periods_from(config));
     retention_.set_periods(retention_periods_from(config));
-    hub_.set_limits(size_of(config.get(keys::kSubscriptionsMax)), config.get(keys::kQueryTimeout));
+    hub_.set_limits(size_of(config.get(keys::kSubscriptionsMax)), config.get(keys::kQueryTimeout),
+                    size_of(config.get(keys::kNegentropyEventsMax)));
     event_rate_.set(per_minute(config.get(keys::kEventsPerMinute)), rates_on(config));
     req_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));
     close_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));

@@ -56,33 +56,6 @@ bool is_in_force(const AuthSettings& auth, SystemTime now) {
   return auth.required && now >= auth.in_force_at;
 }
 
-Reason reason_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::newer_version:
-      return Reason::newer_version_stored;
-    case Outcome::deleted:
-      return Reason::deleted_by_author;
-    case Outcome::vanished:
-      return Reason::vanished;
-    case Outcome::author_blocked:
-      return Reason::author_blocked;
-    case Outcome::event_blocked:
-      return Reason::event_blocked;
-    case Outcome::topic_blocked:
-      return Reason::topic_blocked;
-    case Outcome::stored:
-    case Outcome::duplicate:
-      return Reason::already_stored;
-    case Outcome::storage_full:
-      return Reason::storage_full;
-    case Outcome::full:
-      return Reason::capacity;
-    case Outcome::failed:
-      break;
-  }
-  return Reason::not_stored;
-}
-
 }  // namespace
 
 Session::Session(SessionServices& services, std::string address, std::string_view host)
@@ -127,7 +100,7 @@ void Session::on_message(net::WsOpcode opcode, std::string_view payload) {
 
 void Session::refuse_message(nostr::MessageRefusal refusal, std::size_t bytes) {
   const bool is_event = refusal.verb == nostr::Verb::event && refusal.answer == Answer::ok;
-  const bool is_close = refusal.verb == nostr::Verb::close;
+  const bool is_close = refusal.verb == nostr::Verb::close || refusal.verb == nostr::Verb::neg_close;
   auto& rate = is_close ? services_.close_rate : services_.req_rate;
   const bool paid =
       is_event ? pays_for_event(bytes, 0, nullptr) : pays(rate, is_close ? "close" : "req", cost_of(bytes));
@@ -137,6 +110,7 @@ void Session::refuse_message(nostr::MessageRefusal refusal, std::size_t bytes) {
     services_.metrics.rejected.with({std::string(label_of(refusal.reason))}).add();
   }
   if (refusal.answer == Answer::closed) return end_subscription(refusal.subject, refusal.reason);
+  if (refusal.answer == Answer::neg_err) return end_reconciliation(refusal.subject, refusal.reason);
   send(refusal.reply());
   if (refusal.answer == Answer::notice) bad_message(kNotUnderstood);
 }
@@ -418,6 +392,54 @@ void Session::handle(nostr::CountMessage message, std::size_t bytes) {
 void Session::handle(const nostr::CloseMessage& message, std::size_t bytes) {
   services_.hub.close(self(), message.sub.text());
   output_->drop_page(message.sub.text());
+  if (pays(services_.close_rate, "close", cost_of(bytes))) {
+    bad_messages_ = 0;
+    return;
+  }
+  send(nostr::notice_message(text_of(Reason::rate_limited)));
+  bad_message(text_of(Reason::rate_limited));
+}
+
+void Session::end_reconciliation(const std::string& sub, Reason reason) {
+  services_.metrics.sets_refused.with({std::string(label_of(reason))}).add();
+  challenge_for(reason);
+  services_.hub.close_set(self(), sub);
+  send(nostr::neg_err_message(sub, text_of(reason)));
+}
+
+void Session::handle(nostr::NegOpenMessage message, std::size_t bytes) {
+  bad_messages_ = 0;
+  const std::vector<nostr::Filter> filters{message.filter};
+  auto refusal = refusal_of(filters, bytes);
+  if (!refusal && (message.filter.search || message.filter.seq_after)) refusal = Reason::neg_unsupported;
+  if (refusal) return end_reconciliation(message.sub.text(), *refusal);
+  challenge_for(filters);
+  services_.hub.open_set(self(), std::move(message));
+}
+
+void Session::handle(nostr::NegMsgMessage message, std::size_t bytes) {
+  bad_messages_ = 0;
+  if (!takes(services_.req_rate, cost_of(bytes), nullptr)) return compare_later(std::move(message), bytes);
+  services_.hub.compare(self(), std::move(message));
+}
+
+// A client waits for each answer before it goes on, so one beyond its rate is made to wait and loses nothing. Nothing else
+// is read of it meanwhile.
+void Session::compare_later(nostr::NegMsgMessage message, std::size_t bytes) {
+  if (!connection_) return;
+  services_.metrics.slowed.add();
+  connection_->pause_reading();
+  spawn(
+      executor_, sleep_for(kSlowedDownFor),
+      [session = shared_from_this(), message = std::move(message), bytes](const std::exception_ptr&) mutable {
+        if (!session->connection_) return;
+        session->connection_->resume_reading();
+        session->handle(std::move(message), bytes);
+      });
+}
+
+void Session::handle(const nostr::NegCloseMessage& message, std::size_t bytes) {
+  services_.hub.close_set(self(), message.sub.text());
   if (pays(services_.close_rate, "close", cost_of(bytes))) {
     bad_messages_ = 0;
     return;

@@ -1,5 +1,5 @@
 // One client on the WebSocket: reads its messages, answers them, and passes on what the hub has for it. Every
-// EVENT gets one OK, every REQ or COUNT that is refused a CLOSED.
+// EVENT gets one OK, every REQ or COUNT that is refused a CLOSED, every NEG-OPEN or NEG-MSG a NEG-ERR.
 //
 // Lives on the connection's executor. Bounded by the connection's own queues; while the writer's queue is
 // full nothing more is read.
@@ -55,6 +55,9 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void handle(nostr::CountMessage message, std::size_t bytes);
   void handle(const nostr::CloseMessage& message, std::size_t bytes);
   void handle(const nostr::AuthMessage& message, std::size_t bytes);
+  void handle(nostr::NegOpenMessage message, std::size_t bytes);
+  void handle(nostr::NegMsgMessage message, std::size_t bytes);
+  void handle(const nostr::NegCloseMessage& message, std::size_t bytes);
   void refuse_message(nostr::MessageRefusal refusal, std::size_t bytes);
 
   void send(std::string_view text);
@@ -70,6 +73,8 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   // One more in a row; too many end the connection, with this reason.
   void bad_message(std::string_view reason);
   void end_subscription(const std::string& sub, nostr::Reason reason);
+  void end_reconciliation(const std::string& sub, nostr::Reason reason);
+  void compare_later(nostr::NegMsgMessage message, std::size_t bytes);
   void end(std::string_view why);
   void close_when_answered();
 

@@ -137,9 +137,10 @@ void Subscriptions::close(const Subscriber& subscriber, const std::string& sub) 
 }
 
 void Subscriptions::end_counts(Peer& peer, std::string_view sub) {
-  counts_.forget(peer.counts, [&](const CountPtr& waiting) {
-    const bool is_meant = waiting->request.sub.text() == sub;
-    if (is_meant) release(peer, waiting->bytes);
+  counts_.forget(peer.counts, [&](const CountJob& waiting) {
+    const auto* count = std::get_if<CountPtr>(&waiting);
+    const bool is_meant = count != nullptr && (*count)->request.sub.text() == sub;
+    if (is_meant) release(peer, (*count)->bytes);
     return is_meant;
   });
   for (const auto& count : peer.counting) {
@@ -175,6 +176,7 @@ void Subscriptions::leave(const Subscriber& subscriber) {
   for (const auto& count : peer->counting) ReadInterrupt::end(count->read);
   --peer->household->connections;
   while (!peer->subscriptions.empty()) remove(*peer, std::string(peer->subscriptions.begin()->first));
+  while (!peer->reconciliations.empty()) remove_set(ReconciliationPtr(peer->reconciliations.begin()->second));
   release(*peer, peer->filter_bytes);
   peers_.erase(&subscriber);
 }
@@ -225,6 +227,11 @@ void Subscriptions::topics_changed() {
       if (names_disabled_topic(subscription->filters)) refused.push_back(sub);
     }
     for (const auto& sub : refused) close_for(*peer, sub, nostr::Reason::topic_not_enabled);
+    std::vector<ReconciliationPtr> refused_sets;
+    for (const auto& [sub, set] : peer->reconciliations) {
+      if (names_disabled_topic({&set->read.filter(), 1})) refused_sets.push_back(set);
+    }
+    for (const auto& set : refused_sets) fail_set(set, nostr::Reason::topic_not_enabled);
   }
 }
 

@@ -5,7 +5,11 @@
 // that memory answers (recent_cache.hpp) needs no place in line and is not held up by reads of the same
 // connection.
 //
-// Bounded: subscriptions of a connection and their memory, that of the process, reads and counts under way,
+// A reconciliation (NIP-77) reads its set in pieces, which stand in line as COUNTs do, and is answered on the reader's
+// executor (subscriptions_sets.cpp).
+//
+// Bounded: subscriptions of a connection and their memory, that of the process, reads and counts under way, sets of a
+// connection and the memory of all sets (a set that is being read may go beyond it by one piece),
 // counts of a connection that wait, the time of a REQ or COUNT (`query_timeout`), windows of recent events
 // that are being filled. What is remembered of clients that have gone is bounded by what they can have used of
 // the database in a minute: hardly anything is forgotten at once.
@@ -18,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +40,9 @@
 
 namespace todoke::relay {
 
+// What a client is told of a read that failed.
+nostr::Reason reason_of(const std::exception_ptr& failure);
+
 class Subscriptions {
  public:
   // Of the hub's other parts: where the log stands, and what memory holds of it.
@@ -51,6 +59,12 @@ class Subscriptions {
   void authenticated(const SubscriberPtr& subscriber, const nostr::Pubkey& key) {
     peer_of(subscriber).viewer.keys.push_back(key);
   }
+  // NIP-77. A message for what does not wait for one ends it.
+  void open_set(const SubscriberPtr& subscriber, nostr::NegOpenMessage request);
+  void compare(const SubscriberPtr& subscriber, nostr::NegMsgMessage message);
+  void close_set(const Subscriber& subscriber, const std::string& sub);
+  // Ends those whose clients have been silent for long.
+  void drop_idle_sets();
   void page_done(const Subscriber& subscriber);
   void leave(const Subscriber& subscriber);
   // Tells the subscriber when everything that it asked has its answer.
@@ -58,9 +72,11 @@ class Subscriptions {
   // Closes what names a topic that is disabled now.
   void topics_changed();
   // From anywhere. Subscriptions that are open stay, and reads under way have the time that they had.
-  void set_limits(std::size_t subscriptions_max, std::chrono::milliseconds query_timeout) {
+  void set_limits(std::size_t subscriptions_max, std::chrono::milliseconds query_timeout,
+                  std::size_t set_events_max) {
     subscriptions_max_ = subscriptions_max;
     query_timeout_ = query_timeout;
+    set_events_max_ = set_events_max;
   }
 
   [[nodiscard]] FanOut& live() { return live_; }
@@ -95,16 +111,28 @@ class Subscriptions {
   // Stored events (subscriptions_read.cpp).
   ReadLine::Hooks read_hooks();
   CountLine::Hooks count_hooks();
+  void begin_count(CountPtr job, CountLine::Duration left);
   void answer_with_nothing(Subscription& subscription);
   bool answer_from_memory(Subscription& subscription);
   void fill_windows(const Subscription& subscription);
-  Task<void> fill_window(std::string topic, std::uint64_t number);
+  Task<void> fill_window(nostr::Filter window, std::uint64_t number);
   Task<void> read_stored(SubscriptionPtr subscription, HouseholdPtr household, Viewer viewer,
                          Deadline deadline);
   Task<void> read_count(CountPtr count, HouseholdPtr household, Viewer viewer, Deadline deadline);
   void finish_read(Subscription& subscription, ReadResult result);
   void finish_count(Peer& peer, const Count& count, std::uint64_t found);
   void run_task(Task<void> task);
+
+  // Sets of ids (subscriptions_sets.cpp).
+  void begin_piece(ReconciliationPtr job, CountLine::Duration left);
+  Task<void> read_piece(ReconciliationPtr job, SubscriberPtr subscriber, HouseholdPtr household,
+                        Deadline deadline);
+  Task<void> answer_set(ReconciliationPtr job, SubscriberPtr subscriber);
+  [[nodiscard]] std::size_t set_bytes_max() const;
+  [[nodiscard]] std::optional<nostr::Reason> refusal_of_set(const Peer& peer, const nostr::Filter& filter);
+  void fail_set(const ReconciliationPtr& job, nostr::Reason reason);
+  void remove_set(const ReconciliationPtr& job);
+  void show_sets();
   // Of those that drain. A read that ends may have let others go on.
   void tell_answered();
 
@@ -113,6 +141,7 @@ class Subscriptions {
   const HubOptions& options_;
   std::atomic<std::size_t> subscriptions_max_{options_.subscriptions_max};
   std::atomic<std::chrono::milliseconds> query_timeout_{options_.query_timeout};
+  std::atomic<std::size_t> set_events_max_{options_.set_events_max};
   Reader& reader_;
   TopicBook& topics_;
   const LogFollower& log_;
@@ -120,11 +149,13 @@ class Subscriptions {
   const Clock& clock_;
   RelayMetrics& metrics_;
   FanOut live_;
+  SetMemory set_memory_{metrics_.set_bytes};  // outlives the sets
   HashMap<const Subscriber*, std::unique_ptr<Peer>> peers_;
   // Also of clients that have gone and whose use of the database is not forgiven yet.
   HashMap<std::string, HouseholdPtr> households_;
   std::size_t households_checked_at_ = kHouseholdsMin;
   std::size_t filter_bytes_ = 0;
+  HashSet<ReconciliationPtr> sets_;  // of all connections
   ReadLine reads_;
   CountLine counts_;
   HashMap<const Subscriber*, SubscriberPtr> draining_;  // and wait for answers; only while the process stops

@@ -18,6 +18,8 @@ std::string eose_of(const nostr::SubId& sub, bool more, nostr::Seq cursor) {
   return nostr::eose_message(sub, hints);
 }
 
+}  // namespace
+
 nostr::Reason reason_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -31,8 +33,6 @@ nostr::Reason reason_of(const std::exception_ptr& failure) {
     return nostr::Reason::query_failed;
   }
 }
-
-}  // namespace
 
 ReadLine::Hooks Subscriptions::read_hooks() {
   return {.answer_at_once = [this](const SubscriptionPtr& job) { return answer_from_memory(*job); },
@@ -48,21 +48,31 @@ ReadLine::Hooks Subscriptions::read_hooks() {
 }
 
 CountLine::Hooks Subscriptions::count_hooks() {
-  return {.answer_at_once = [](const CountPtr&) { return false; },
+  return {.answer_at_once = [](const CountJob&) { return false; },
           .begin_read =
-              [this](CountPtr job, CountLine::Duration left) {
-                auto& peer = peer_of(job->subscriber);
-                const auto viewer = peer.viewer;
-                job->read = std::make_shared<ReadInterrupt>(read_executor_);
-                peer.counting.push_back(job);
-                run_task(read_count(std::move(job), peer.household, viewer, Deadline::after(left)));
+              [this](CountJob job, CountLine::Duration left) {
+                if (auto* count = std::get_if<CountPtr>(&job)) return begin_count(std::move(*count), left);
+                begin_piece(std::get<ReconciliationPtr>(std::move(job)), left);
               },
           .refuse =
-              [this](const CountPtr& job) {
-                auto& peer = peer_of(job->subscriber);
-                release(peer, job->bytes);
-                fail_query(&peer, job->request.sub.text(), job->opened_at, nostr::Reason::query_too_slow);
+              [this](const CountJob& job) {
+                const auto* count = std::get_if<CountPtr>(&job);
+                if (count == nullptr) {
+                  return fail_set(std::get<ReconciliationPtr>(job), nostr::Reason::query_too_slow);
+                }
+                auto& peer = peer_of((*count)->subscriber);
+                release(peer, (*count)->bytes);
+                fail_query(&peer, (*count)->request.sub.text(), (*count)->opened_at,
+                           nostr::Reason::query_too_slow);
               }};
+}
+
+void Subscriptions::begin_count(CountPtr job, CountLine::Duration left) {
+  auto& peer = peer_of(job->subscriber);
+  const auto viewer = peer.viewer;
+  job->read = std::make_shared<ReadInterrupt>(read_executor_);
+  peer.counting.push_back(job);
+  run_task(read_count(std::move(job), peer.household, viewer, Deadline::after(left)));
 }
 
 void Subscriptions::run_task(Task<void> task) {
@@ -89,7 +99,6 @@ void Subscriptions::answer_with_nothing(Subscription& subscription) {
 }
 
 bool Subscriptions::answer_from_memory(Subscription& subscription) {
-  if (options_.policy != nostr::TopicPolicy::topics) return false;
   // Some events that got their OK are not in memory yet, and a client that asks for them must find them.
   if (!log_.is_even()) return false;
   const auto now = std::chrono::time_point_cast<std::chrono::seconds>(clock_.now());
@@ -161,31 +170,27 @@ void Subscriptions::finish_count(Peer& peer, const Count& count, std::uint64_t f
 }
 
 void Subscriptions::fill_windows(const Subscription& subscription) {
-  if (options_.policy != nostr::TopicPolicy::topics) return;
   for (const auto& filter : subscription.filters) {
-    const auto* topics = filter.tag('t');
-    if (topics == nullptr || topics->values().size() != 1 || filter.seq_after || filter.ids ||
-        filter.search) {
-      continue;
-    }
-    const auto& topic = topics->values().front();
-    if (fills_ >= options_.fills_under_way_max || !cache_.wants(topic)) continue;
+    if (fills_ >= options_.fills_under_way_max) return;
+    auto window = cache_.wants(filter);
+    if (!window) continue;
     ++fills_;
-    run_task(fill_window(topic, cache_.begin_fill(topic)));
+    const auto number = cache_.begin_fill(*window);
+    run_task(fill_window(std::move(*window), number));
   }
 }
 
-Task<void> Subscriptions::fill_window(std::string topic, std::uint64_t number) {
+Task<void> Subscriptions::fill_window(nostr::Filter window, std::uint64_t number) {
   const auto& limits = cache_.limits();
   const auto deadline = Deadline::after(query_timeout_.load());
   auto newest = co_await attempt(
-      run_on(read_executor_, reader_.recent(topic, limits.events_max, limits.fill_bytes_max, deadline)));
+      run_on(read_executor_, reader_.recent(window, limits.events_max, limits.fill_bytes_max, deadline)));
   --fills_;
   if (newest) {
-    cache_.fill(topic, number, std::move(*newest));
+    cache_.fill(window, number, std::move(*newest));
   } else {
-    cache_.forget(topic, number);
-    log::warning("live", "the recent events of a topic were not read", {{"error", describe(newest.error())}});
+    cache_.forget(window, number);
+    log::warning("live", "recent events were not read", {{"error", describe(newest.error())}});
   }
 }
 

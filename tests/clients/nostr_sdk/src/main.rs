@@ -48,7 +48,7 @@ impl Setting {
         let information = information(&self.url)?;
         same(information.name.is_some() && information.limitation.is_some(), true)?;
         let nips = information.supported_nips.unwrap_or_default();
-        same([1, 9, 11, 40, 42, 45, 70].iter().all(|nip| nips.contains(nip)), true)
+        same([1, 9, 11, 40, 42, 45, 70, 77].iter().all(|nip| nips.contains(nip)), true)
     }
 
     async fn stores_a_note(&self) -> Outcome {
@@ -177,6 +177,21 @@ impl Setting {
         same(events.into_iter().collect::<Vec<_>>(), vec![sent])
     }
 
+    /// The client has all but two of the relay's events, and one that the relay lacks.
+    async fn reconciles(&self) -> Outcome {
+        let mut notes = Vec::new();
+        for age in 0..40 {
+            notes.push(self.event(1113, age, "reconciled", vec![])?);
+            self.publish(&notes[age as usize]).await?;
+        }
+        let alone = self.event(1113, 7, "not published", vec![])?;
+        let here = notes[2..].iter().chain([&alone]).map(|event| (event.id, event.created_at)).collect();
+        let filter = self.policy.filter(self.own(1113));
+        let found = self.reader.relay.sync_with_items(filter, here, &SyncOptions::new().dry_run()).await?;
+        same(found.remote, notes[..2].iter().map(|event| event.id).collect())?;
+        same(found.local, [alone.id].into())
+    }
+
     async fn holds_to_its_topic_policy(&self) -> Outcome {
         let note = EventBuilder::text_note("bare").sign_with_keys(&self.keys)?;
         let everything = self.reader.stored_as_asked(Filter::new().kind(Kind::TextNote)).await;
@@ -219,6 +234,7 @@ async fn main() -> Outcome {
         )
         .await;
     report.check("serves the pool", on.serves_the_pool()).await;
+    report.check("reconciles (NIP-77)", on.reconciles()).await;
     report.check("holds to its topic policy", on.holds_to_its_topic_policy()).await;
     std::process::exit(if report.failed > 0 { 1 } else { 0 });
 }
