@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "app/keys.hpp"
+#include "base/text.hpp"
 #include "base/timestamp.hpp"
 #include "base/utf8.hpp"
 
@@ -211,11 +211,9 @@ std::optional<SystemTime> time_option(const Arguments& arguments, std::string_vi
   if (!text) return std::nullopt;
   if (const auto time = parse_timestamp(*text)) return time;
   if (const auto midnight = parse_timestamp(*text + "T00:00:00Z")) return midnight;
-  std::int64_t seconds = 0;
-  const auto* end = text->data() + text->size();
-  const auto [rest, error] = std::from_chars(text->data(), end, seconds);
-  if (error == std::errc() && rest == end && std::abs(seconds) <= kUnixSecondsMax)
-    return SystemTime(std::chrono::seconds(seconds));
+  const auto seconds = parse_number<std::int64_t>(*text);
+  if (seconds && *seconds <= kUnixSecondsMax && *seconds >= -kUnixSecondsMax)
+    return SystemTime(std::chrono::seconds(*seconds));
   throw UsageError(fmt::format("--{} {}: say 2026-01-31T12:00:00Z, 2026-01-31 or unix seconds", name, *text));
 }
 
@@ -223,10 +221,8 @@ std::optional<std::int64_t> number_option(const Arguments& arguments, std::strin
                                           std::int64_t least, std::int64_t most) {
   const auto text = arguments.option(name);
   if (!text) return std::nullopt;
-  std::int64_t number = 0;
-  const auto* end = text->data() + text->size();
-  const auto [rest, error] = std::from_chars(text->data(), end, number);
-  if (error == std::errc() && rest == end && number >= least && number <= most) return number;
+  const auto number = parse_number<std::int64_t>(*text);
+  if (number && *number >= least && *number <= most) return number;
   throw UsageError(fmt::format("--{} {}: say a whole number from {} to {}", name, *text, least, most));
 }
 

@@ -1,7 +1,6 @@
 // What an operator does with orders.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "app/connection_in_use.hpp"
 #include "app/effective_config.hpp"
 #include "app/orders_reconcile.hpp"
+#include "base/text.hpp"
 #include "orders/admin/admin.hpp"
 #include "orders/core/exec_result.hpp"
 #include "orders/core/order.hpp"
@@ -160,13 +160,7 @@ orders::ListFilter list_filter(const Arguments& arguments) {
   if (filter.status && std::find(kStatuses.begin(), kStatuses.end(), *filter.status) == kStatuses.end()) {
     throw UsageError(fmt::format("--status {}: say {}", *filter.status, fmt::join(kStatuses, ", ")));
   }
-  if (const auto limit = arguments.option("limit")) {
-    const auto [end, error] = std::from_chars(limit->data(), limit->data() + limit->size(), filter.most);
-    if (error != std::errc() || end != limit->data() + limit->size() || filter.most < 1 ||
-        filter.most > 1'000) {
-      throw UsageError(fmt::format("--limit {}: say a number from 1 to 1000", *limit));
-    }
-  }
+  filter.most = number_option(arguments, "limit", 1, 1'000).value_or(filter.most);
   return filter;
 }
 

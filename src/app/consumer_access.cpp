@@ -1,7 +1,6 @@
 #include "app/consumer_access.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 #include "app/consumers_sql.hpp"
 #include "app/roles.hpp"
 #include "base/bytes.hpp"
+#include "base/text.hpp"
 #include "pg/error.hpp"
 #include "pg/role_login.hpp"
 #include "pg/transaction.hpp"
@@ -78,11 +78,8 @@ void refuse_unfit(const AddOptions& options, const Standing& standing) {
 std::int64_t beginning(const std::string& from, const Standing& standing) {
   if (from == "start") return standing.log_floor;
   if (from == "head") return standing.head;
-  std::int64_t seq = 0;
-  const auto [end, error] = std::from_chars(from.data(), from.data() + from.size(), seq);
-  if (error != std::errc() || end != from.data() + from.size() || seq < 0) {
-    throw UsageError(fmt::format("--from {}: say head, start or a seq", from));
-  }
+  const auto seq = parse_number<std::int64_t>(from).value_or(-1);
+  if (seq < 0) throw UsageError(fmt::format("--from {}: say head, start or a seq", from));
   if (seq > standing.head) {
     throw UserError(fmt::format("--from {}: the log ends at {}", seq, standing.head));
   }

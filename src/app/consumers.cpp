@@ -1,7 +1,6 @@
 #include "app/consumers.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "app/command.hpp"
 #include "app/roles.hpp"
+#include "base/text.hpp"
 #include "outbox/admin.hpp"
 
 namespace todoke::app {
@@ -165,10 +165,8 @@ Task<void> wait_for_rebuild(pg::Connection& connection, std::string name) {
 }  // namespace
 
 std::int64_t parse_seq(const std::string& text) {
-  std::int64_t seq = 0;
-  const auto* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, seq);
-  if (parsed.ec == std::errc() && parsed.ptr == end && seq >= 0) return seq;
+  const auto seq = parse_number<std::int64_t>(text);
+  if (seq && *seq >= 0) return *seq;
   throw UsageError(fmt::format("{}: a seq is a whole number from 0 on", text));
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <fcntl.h>
 #include <fstream>
@@ -15,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/text.hpp"
 
 namespace todoke::app {
 namespace {
@@ -42,9 +42,10 @@ std::string start_time_of(pid_t pid) {
 
 std::optional<Instance> read(const std::filesystem::path& path) {
   const auto name = path.filename().string();
+  const auto pid = parse_number<pid_t>(name);
+  if (!pid) return std::nullopt;
   Instance instance;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), instance.pid);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  instance.pid = *pid;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     if (const auto equals = line.find('='); equals != std::string::npos) {

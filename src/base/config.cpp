@@ -1,7 +1,6 @@
 #include "base/config.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -28,18 +27,11 @@ constexpr Unit kDurationUnits[] = {
 };
 constexpr Unit kSizeUnits[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}};
 
-std::optional<std::int64_t> parse_integer(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return number;
-}
-
 // "0.25" times `factor`, where that is a whole number.
 std::optional<std::int64_t> parse_fraction(std::string_view text, std::int64_t factor) {
   const auto point = text.find('.');
   if (point == std::string_view::npos) {
-    const auto number = parse_integer(text);
+    const auto number = parse_number<std::int64_t>(text);
     std::int64_t result = 0;
     if (!number || __builtin_mul_overflow(*number, factor, &result)) return std::nullopt;
     return result;
@@ -49,7 +41,7 @@ std::optional<std::int64_t> parse_fraction(std::string_view text, std::int64_t f
   if (digits.empty() || digits.size() > kFractionDigitsMax || digits.find('-') != std::string_view::npos) {
     return std::nullopt;
   }
-  const auto joined = parse_integer(std::string(text.substr(0, point)) + std::string(digits));
+  const auto joined = parse_number<std::int64_t>(std::string(text.substr(0, point)) + std::string(digits));
   std::int64_t tens = 1;
   for (std::size_t i = 0; i < digits.size(); ++i) tens *= 10;
   std::int64_t result = 0;
@@ -112,7 +104,7 @@ std::vector<std::string> parse_list(std::string_view text) {
 bool is_address(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return false;
-  const auto port = parse_integer(text.substr(colon + 1));
+  const auto port = parse_number<std::int64_t>(text.substr(colon + 1));
   if (!port || *port < 0 || *port > 65535) return false;
   const auto host = text.substr(0, colon);
   return host.find(':') == std::string_view::npos || (host.front() == '[' && host.back() == ']');
@@ -241,7 +233,7 @@ Expected<ConfigValue> parse_value(const KeySpec& spec, std::string_view raw) {
       if (text == "false" || text == "off" || text == "0") return ConfigValue(false);
       return refused();
     case KeyType::integer: {
-      const auto number = parse_integer(text);
+      const auto number = parse_number<std::int64_t>(text);
       if (!number || !in_range(spec, *number)) return refused();
       return ConfigValue(*number);
     }

@@ -1,7 +1,10 @@
 // Small helpers for ASCII text: no locale, no allocation.
 #pragma once
 
+#include <charconv>
+#include <optional>
 #include <string_view>
+#include <system_error>
 
 namespace todoke {
 
@@ -29,6 +32,15 @@ constexpr std::string_view cut_until(std::string_view& rest, char separator) {
   const auto piece = rest.substr(0, at);
   rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
   return piece;
+}
+
+// The number that the whole text is: digits, and a minus where T has a sign. Nothing for anything else and for what T can't hold.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
 }
 
 }  // namespace todoke

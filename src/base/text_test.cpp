@@ -1,6 +1,7 @@
 // Hex, hashes, files, JSON text, backoff and errors: the small pieces.
 #include <array>
 #include <chrono>
+#include <limits>
 #include <unistd.h>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "base/fd.hpp"
 #include "base/json_writer.hpp"
 #include "base/sha256.hpp"
+#include "base/text.hpp"
 
 namespace todoke {
 namespace {
@@ -101,6 +103,14 @@ TEST(Describe, TellsWhatAnExceptionSays) {
   EXPECT_EQ(describe(std::make_exception_ptr(std::runtime_error("x"))), "x");
   EXPECT_EQ(describe(std::make_exception_ptr(7)), "unknown error");
   EXPECT_EQ(describe(nullptr), "no error");
+}
+
+TEST(ParseNumber, TakesAWholeTextThatTheTypeHolds) {
+  EXPECT_EQ(parse_number<std::int64_t>("-9223372036854775808"), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(parse_number<std::uint16_t>("65535"), 65'535);
+  EXPECT_EQ(parse_number<double>("0.25"), 0.25);
+  for (const auto* text : {"", " 1", "1 ", "+1", "0x1", "1.", "65536", "-1"})
+    EXPECT_FALSE(parse_number<std::uint16_t>(text)) << text;
 }
 
 }  // namespace

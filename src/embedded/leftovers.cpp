@@ -1,7 +1,6 @@
 #include "embedded/leftovers.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <signal.h>
@@ -10,6 +9,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "base/text.hpp"
 #include "embedded/child.hpp"
 
 namespace todoke::embedded {
@@ -35,10 +35,9 @@ Belongs belongs(pid_t pid, const struct stat& cluster) {
 }
 
 std::optional<pid_t> number(std::string_view text) {
-  pid_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto value = parse_number<pid_t>(text).value_or(0);
   // A negative number is the pid of a stand-alone backend.
-  if (error != std::errc() || end != text.data() + text.size() || value == 0) return std::nullopt;
+  if (value == 0) return std::nullopt;
   return value < 0 ? -value : value;
 }
 

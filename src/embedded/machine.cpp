@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -11,6 +10,8 @@
 #include <string_view>
 #include <sys/statvfs.h>
 #include <system_error>
+
+#include "base/text.hpp"
 
 namespace todoke::embedded {
 namespace {
@@ -23,9 +24,7 @@ std::uint64_t limit_in(const std::string& file) {
   std::string text;
   std::ifstream stream(file);
   if (!(stream >> text)) return kNoLimit;
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : kNoLimit;
+  return parse_number<std::uint64_t>(text).value_or(kNoLimit);
 }
 
 // A group is bound by its own limit and by those of all groups above it.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <memory>
 #include <netdb.h>
@@ -15,6 +14,7 @@
 #include <openssl/x509.h>
 
 #include "base/fd.hpp"
+#include "base/text.hpp"
 
 namespace todoke::embedded {
 namespace {
@@ -86,12 +86,11 @@ Expected<TcpAddress> tcp_address(std::string_view text, std::string_view key) {
   const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (brackets) host = host.substr(1, host.size() - 2);
   if (!is_host(host) || (!brackets && host.find(':') != std::string_view::npos)) return refused();
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(port_text.data(), port_text.data() + port_text.size(), port);
-  if (error != std::errc() || end != port_text.data() + port_text.size()) return refused();
-  if (port == 0)
+  const auto port = parse_number<std::uint16_t>(port_text);
+  if (!port) return refused();
+  if (*port == 0)
     return refuse(fmt::format("{}: name a port; Postgres takes none of the system's choice", key));
-  return TcpAddress{std::string(host), port};
+  return TcpAddress{std::string(host), *port};
 }
 
 Expected<std::optional<Tcp>> tcp_of(const Options& config) {

@@ -1,10 +1,11 @@
 #include "gossip/peer.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 
 #include <fmt/format.h>
+
+#include "base/text.hpp"
 
 namespace todoke::gossip {
 namespace {
@@ -23,9 +24,7 @@ bool is_host(std::string_view host) {
 }
 
 bool is_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc() && end == text.data() + text.size() && port > 0;
+  return parse_number<std::uint16_t>(text).value_or(0) > 0;
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "index/search_cursor.hpp"
 
 #include <array>
-#include <charconv>
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "nostr/ids.hpp"
 
 namespace todoke::index {
@@ -25,13 +25,6 @@ std::optional<Fields> split(std::string_view text) {
   return fields;
 }
 
-std::optional<std::int64_t> number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 bool is_id(std::string_view text) {
   return text.empty() || nostr::EventId::from_hex(text).has_value();
 }
@@ -40,7 +33,7 @@ bool is_id(std::string_view text) {
 template <class T>
 bool read(std::string_view first, std::string_view id, std::optional<T>& out) {
   if (first.empty() && id.empty()) return true;
-  const auto value = number(first);
+  const auto value = parse_number<std::int64_t>(first);
   if (!value || !is_id(id)) return false;
   out = T{*value, std::string(id)};
   return true;
@@ -62,7 +55,7 @@ std::string to_text(const SearchCursor& cursor) {
 std::optional<SearchCursor> parse_cursor(std::string_view text) {
   const auto fields = split(text);
   if (!fields || (*fields)[0] != kVersion) return std::nullopt;
-  const auto as_of = number((*fields)[1]);
+  const auto as_of = parse_number<std::int64_t>((*fields)[1]);
   if (!as_of || *as_of < 0) return std::nullopt;
   SearchCursor cursor;
   cursor.as_of = *as_of;

@@ -39,7 +39,6 @@ inline constexpr Key<std::string> kTlsKey{{
 }};
 inline constexpr Key<std::vector<std::string>> kTrustedProxies{{
     .name = "server.trusted_proxies",
-    .type = KeyType::list,
     .meaning =
         "Addresses and blocks (10.0.0.0/8) of proxies whose X-Forwarded-For, X-Forwarded-Proto and Forwarded "
         "headers are believed. From anybody else these headers are ignored.",
@@ -48,7 +47,6 @@ inline constexpr Key<std::vector<std::string>> kTrustedProxies{{
 }};
 inline constexpr Key<std::vector<std::string>> kHosts{{
     .name = "server.hosts",
-    .type = KeyType::list,
     .meaning =
         "Names by which clients reach this node, beside the host of relay.public_url. A listener on a "
         "loopback address "
@@ -62,7 +60,6 @@ inline constexpr Key<std::vector<std::string>> kHosts{{
 }};
 inline constexpr Key<std::int64_t> kConnectionsMax{{
     .name = "server.connections_max",
-    .type = KeyType::integer,
     .fallback = "10000",
     .meaning = "Open connections of a listener, WebSockets included. Beyond it the one goes that has said nothing "
                "for the longest time; where all have spoken, the new one gets 503. The process needs as "
@@ -72,7 +69,6 @@ inline constexpr Key<std::int64_t> kConnectionsMax{{
 }};
 inline constexpr Key<std::int64_t> kConnectionsPerAddress{{
     .name = "limits.connections_per_address",
-    .type = KeyType::integer,
     .fallback = "100",
     .meaning = "Open connections of an address at the public listener; a further one gets 429 and is closed. "
                "Behind server.trusted_proxies the WebSockets of the client that the proxy names. 0, and "
@@ -82,7 +78,6 @@ inline constexpr Key<std::int64_t> kConnectionsPerAddress{{
 }};
 inline constexpr Key<std::int64_t> kIpv4Prefix{{
     .name = "limits.ipv4_prefix",
-    .type = KeyType::integer,
     .fallback = "32",
     .meaning = "Bits of an IPv4 address that make a client, for every limit by address.",
     .min = 8,
@@ -90,7 +85,6 @@ inline constexpr Key<std::int64_t> kIpv4Prefix{{
 }};
 inline constexpr Key<std::int64_t> kIpv6Prefix{{
     .name = "limits.ipv6_prefix",
-    .type = KeyType::integer,
     .fallback = "64",
     .meaning = "Bits of an IPv6 address that make a client: a customer has all addresses of a /64 or more.",
     .min = 16,
@@ -98,7 +92,6 @@ inline constexpr Key<std::int64_t> kIpv6Prefix{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kHeaderTimeout{{
     .name = "server.header_timeout",
-    .type = KeyType::duration,
     .fallback = "10s",
     .meaning = "Time from the first byte of a request to the end of its header, and for a TLS handshake. A "
                "slower client gets 408. A new connection that sends nothing for that long is closed, and a "
@@ -109,7 +102,6 @@ inline constexpr Key<std::chrono::milliseconds> kHeaderTimeout{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kDrainTimeout{{
     .name = "server.drain_timeout",
-    .type = KeyType::duration,
     .fallback = "2s",
     .meaning = "At shutdown: how long requests under way and WebSocket closes may take before their "
                "connections are cut.",
@@ -125,7 +117,6 @@ inline constexpr Key<bool> kReusePort{{
 }};
 inline constexpr Key<std::int64_t> kIoThreads{{
     .name = "server.io_threads",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "Threads that serve public connections. 0: one for every two cores, at least one.",
     .min = 0,
@@ -133,7 +124,6 @@ inline constexpr Key<std::int64_t> kIoThreads{{
 }};
 inline constexpr Key<std::string> kRates{{
     .name = "limits.rates",
-    .type = KeyType::choice,
     .fallback = "on",
     .meaning =
         "Whether rate limits are in force. Off lifts every one of them: for benchmarks and trusted networks.",
@@ -142,7 +132,6 @@ inline constexpr Key<std::string> kRates{{
 }};
 inline constexpr Key<std::string> kTraceEndpoint{{
     .name = "trace.endpoint",
-    .type = KeyType::text,
     .meaning = "Base URL of an OpenTelemetry collector that takes OTLP over HTTP, such as "
                "http://127.0.0.1:4318. Empty: no "
                "traces.",

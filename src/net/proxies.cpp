@@ -1,7 +1,6 @@
 #include "net/proxies.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <ranges>
 
 #include <fmt/format.h>
@@ -65,12 +64,10 @@ Expected<TrustedProxies> TrustedProxies::parse(std::span<const std::string> bloc
     if (!ip) return refused();
     unsigned bits = 128;
     if (text.find('/') != std::string::npos) {
-      const auto digits = trimmed(rest);
       const unsigned offset = is_v4(*ip) ? kMappedBits : 0;
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
-      if (error != std::errc{} || end != digits.data() + digits.size() || bits > 128 - offset)
-        return refused();
-      bits += offset;
+      const auto given = parse_number<unsigned>(trimmed(rest));
+      if (!given || *given > 128 - offset) return refused();
+      bits = *given + offset;
     }
     proxies.blocks_.push_back({*ip, bits});
   }

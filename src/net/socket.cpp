@@ -1,7 +1,6 @@
 #include "net/socket.hpp"
 
 #include <arpa/inet.h>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <netdb.h>
@@ -12,6 +11,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "net/transport.hpp"
 
 namespace todoke::net {
@@ -23,9 +23,10 @@ Expected<HostPort> parse_host_port(std::string_view text) {
     return refused();
   auto host = text.substr(0, colon);
   const auto digits = text.substr(colon + 1);
+  const auto port = parse_number<std::uint16_t>(digits);
+  if (!port) return refused();
   HostPort result;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), result.port);
-  if (error != std::errc{} || end != digits.data() + digits.size()) return refused();
+  result.port = *port;
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
     in6_addr parsed{};

@@ -1,7 +1,5 @@
 #include "net/url.hpp"
 
-#include <charconv>
-
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
 #include <fmt/format.h>
@@ -24,10 +22,7 @@ std::uint16_t port_of(bool secure) {
 // 0: there is none that can be.
 std::uint16_t port_in(const urls::url_view& url, bool secure) {
   if (!url.has_port()) return port_of(secure);
-  const auto digits = url.port();
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  return error == std::errc() ? port : 0;
+  return parse_number<std::uint16_t>(url.port()).value_or(0);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+
+#include "base/text.hpp"
 
 namespace todoke::nostr {
 namespace {
@@ -16,10 +17,7 @@ bool takes_exp(Kind kind) {
 std::optional<std::int64_t> parse_decimal(std::string_view text) {
   const auto digits = text.substr(text.starts_with('-') ? 1 : 0);
   if (digits.size() > 1 && digits.front() == '0') return std::nullopt;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number<std::int64_t>(text);
 }
 
 tl::expected<std::optional<std::int64_t>, Reason> expiry_of(const Event& event) {

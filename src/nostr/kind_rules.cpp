@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string>
 
 #include <simdjson.h>
 
+#include "base/text.hpp"
 #include "nostr/expiry.hpp"
 
 namespace todoke::nostr {
@@ -89,9 +89,8 @@ std::optional<Reason> broken_report(const Event& event) {
 }
 
 bool is_confidence(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= 1;
+  const auto value = parse_number<double>(text);
+  return value && *value >= 0 && *value <= 1;
 }
 
 std::optional<Reason> broken_label(const Event& event) {

@@ -1,7 +1,6 @@
 #include "nostr/kinds.hpp"
 
-#include <charconv>
-
+#include "base/text.hpp"
 #include "nostr/event.hpp"
 
 namespace todoke::nostr {
@@ -20,9 +19,8 @@ std::optional<Address> Address::parse(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
   const auto digits = text.substr(0, colon);
-  Kind kind = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), kind);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  const auto kind = parse_number<Kind>(digits);
+  if (!kind) return std::nullopt;
   if (digits.size() > 1 && digits.front() == '0') return std::nullopt;
 
   const auto rest = text.substr(colon + 1);
@@ -30,7 +28,7 @@ std::optional<Address> Address::parse(std::string_view text) {
   const auto pubkey = Pubkey::from_hex(rest.substr(0, Pubkey::kHexSize));
   if (!pubkey) return std::nullopt;
   const auto d = rest.substr(Pubkey::kHexSize + 1);
-  switch (class_of(kind)) {
+  switch (class_of(*kind)) {
     case KindClass::addressable:
       break;
     case KindClass::replaceable:
@@ -40,7 +38,7 @@ std::optional<Address> Address::parse(std::string_view text) {
     case KindClass::ephemeral:
       return std::nullopt;
   }
-  return Address{kind, *pubkey, std::string(d)};
+  return Address{*kind, *pubkey, std::string(d)};
 }
 
 std::optional<Address> address_of(const Event& event) {

@@ -1,11 +1,12 @@
 #include "queue/retry_table.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
 #include <string_view>
 
 #include <fmt/format.h>
+
+#include "base/text.hpp"
 
 namespace todoke::queue {
 namespace {
@@ -22,11 +23,8 @@ std::string_view trimmed(std::string_view text) {
 Expected<RetryTable> RetryTable::parse(const std::vector<std::string>& entries) {
   std::vector<std::chrono::seconds> delays;
   for (const auto& entry : entries) {
-    const auto text = trimmed(entry);
-    std::int64_t seconds = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    if (error != std::errc() || end != text.data() + text.size() || seconds < 0 ||
-        seconds > kDelayMost.count()) {
+    const auto seconds = parse_number<std::int64_t>(trimmed(entry)).value_or(-1);
+    if (seconds < 0 || seconds > kDelayMost.count()) {
       return refuse(
           fmt::format("'{}' is no number of seconds from 0 to {}; write 5,10,20", entry, kDelayMost.count()));
     }

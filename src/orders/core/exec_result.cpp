@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/json_writer.hpp"
+#include "base/text.hpp"
 #include "base/timestamp.hpp"
 #include "orders/core/canonical.hpp"
 #include "orders/core/json_value.hpp"
@@ -73,11 +73,9 @@ std::string text_or_empty(JsonFields& fields, std::string_view name) {
 std::int64_t whole(JsonFields& fields, std::string_view name) {
   const auto* value = fields.of_kind(name, Kind::number);
   if (value == nullptr) return 0;
-  std::int64_t number = 0;
-  const auto* end = value->text.data() + value->text.size();
-  const auto read = std::from_chars(value->text.data(), end, number);
-  if (read.ec != std::errc{} || read.ptr != end) fields.offend(name, "must be a whole number");
-  return number;
+  const auto number = parse_number<std::int64_t>(value->text);
+  if (!number) fields.offend(name, "must be a whole number");
+  return number.value_or(0);
 }
 
 void read_status(JsonFields& fields, ExecResult& result) {
