@@ -2,14 +2,21 @@
 // while retention moves, drops and purges old events beside them. Rate limits are off. Started by bench/retention.
 //
 //   retention_bench [SECONDS]   of each of the two phases
-#include <atomic>
+//
+// While the first phase lasts the bench holds the purge lock, so that the node's own retention, which looks every ten
+// minutes, does not disturb it.
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <limits>
+#include <optional>
 #include <string>
-#include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -43,14 +50,49 @@ std::string fill(std::int64_t events) {
            SELECT topic, id, lpad((i % 1000)::text, 64, '0'), 1, i, at, i FROM n;
          INSERT INTO cn_relay.event_tags (name, value, created_at, event_id, ingested_at) SELECT 'p', 'x', i, id, at FROM n;
          INSERT INTO cn_relay.event_dedupe (event_id) SELECT id FROM n;
-         SELECT cn_relay.recount_usage())",
+         SELECT cn_relay.recount_usage();
+         ANALYZE cn_relay.events, cn_relay.event_topics, cn_relay.event_tags, cn_relay.event_dedupe)",
       events);
 }
 
-struct Rates {
-  double events = 0;  // a second
-  double pages = 0;
+// Holds the purge lock. SIGINT cancels what psql waits for, so that the session ends, and the lock with it.
+class PurgeLock {
+ public:
+  explicit PurgeLock(const std::filesystem::path& data_dir)
+      : session_({test::todoke_binary(), "psql", "-X", "-c", "SELECT cn_relay.take_purge_lock(60000)", "-c",
+                  "SELECT pg_sleep(86400)"},
+                 {"TODOKE_DATA_DIR=" + data_dir.string()}) {
+    session_.wait_for_output("(1 row)");
+  }
+  ~PurgeLock() {
+    session_.kill(SIGINT);
+    session_.wait();
+  }
+  PurgeLock(const PurgeLock&) = delete;
+  PurgeLock& operator=(const PurgeLock&) = delete;
+
+ private:
+  test::ChildProcess session_;
 };
+
+// A second, of all rounds and of the slowest.
+struct Rate {
+  double mean = 0;
+  double slowest = std::numeric_limits<double>::infinity();
+  void add(double rate, int rounds) {
+    mean += (rate - mean) / rounds;
+    slowest = std::min(slowest, rate);
+  }
+};
+
+// What is measured: events from one connection, the newest page of the topic, which memory often has, and that of an
+// author, by 8 readers.
+constexpr std::array<std::pair<const char*, const char*>, 3> kFigures{{
+    {"ingest_1_events_per_s", "events published, 1/s"},
+    {"req_topic_8_requests_per_s", "pages of the topic, 1/s"},
+    {"req_author_8_requests_per_s", "pages of an author, 1/s"},
+}};
+using Rates = std::array<Rate, kFigures.size()>;
 
 double figure_of(const CaseResult& result, const std::string& key) {
   if (result.failure) throw std::runtime_error(*result.failure);
@@ -65,25 +107,22 @@ Rates measure(const std::string& url, EventMaker& events, std::chrono::seconds t
   Options options;
   options.events = kEventsOfRound;
   options.seconds = std::chrono::seconds(1);
-  Rates sums;
-  int rounds = 0;
-  for (const auto until = Steady::now() + time; Steady::now() < until; ++rounds) {
-    CaseResult published;
-    Run publish{options, url, events, published};
-    ingest_1(publish);
-    sums.events += figure_of(published, "ingest_1_events_per_s");
-    CaseResult read;
-    Run reading{options, url, events, read};
-    req(reading);
-    if (read.failure || read.figures.empty())
-      throw std::runtime_error(read.failure.value_or("nothing was read"));
-    sums.pages += read.figures.front().value;
+  Rates rates;
+  const auto until = Steady::now() + time;
+  for (int round = 1; Steady::now() < until; ++round) {
+    CaseResult result;
+    Run run{options, url, events, result};
+    ingest_1(run);
+    req(run);
+    for (std::size_t i = 0; i < rates.size(); ++i)
+      rates.at(i).add(figure_of(result, kFigures.at(i).first), round);
   }
-  return {sums.events / rounds, sums.pages / rounds};
+  return rates;
 }
 
-std::string row(const std::string& what, double alone, double beside) {
-  return fmt::format("{:<28}{:>10.0f}{:>10.0f}{:>10.2f}x\n", what, alone, beside, beside / alone);
+std::string row(const char* what, const Rate& alone, const Rate& beside) {
+  return fmt::format("{:<28}{:>10.0f}{:>10.0f}{:>10.2f}x{:>16.0f}{:>10.0f}\n", what, alone.mean, beside.mean,
+                     beside.mean / alone.mean, alone.slowest, beside.slowest);
 }
 
 void run(std::chrono::seconds seconds) {
@@ -95,19 +134,23 @@ void run(std::chrono::seconds seconds) {
   CaseResult warm;
   Run warming{options, url, events, warm};
   warm_up(warming);
+  auto purge_lock = std::make_optional<PurgeLock>(node.data_dir());
   const auto alone = measure(url, events, seconds);
+  purge_lock.reset();
   test::ChildProcess retention(
       {test::todoke_binary(), "retention", "run", "--data_dir", node.data_dir().string()}, {});
   const auto beside = measure(url, events, seconds);
   const bool had_work = !retention.has_ended();
   if (had_work) retention.kill(SIGTERM);
   const auto end = retention.wait();
-  std::fputs(fmt::format("rates over {} s each\n\n{:<28}{:>10}{:>10}{:>11}\n", seconds.count(), "", "alone",
-                         "beside", "ratio")
-                 .c_str(),
-             stdout);
-  std::fputs(row("events published, 1/s", alone.events, beside.events).c_str(), stdout);
-  std::fputs(row("pages read, 1/s", alone.pages, beside.pages).c_str(), stdout);
+  std::fputs(
+      fmt::format(
+          "rates over {} s each, and of the slowest round of each\n\n{:<28}{:>10}{:>10}{:>11}{:>16}{:>10}\n",
+          seconds.count(), "", "alone", "beside", "ratio", "slowest: alone", "beside")
+          .c_str(),
+      stdout);
+  for (std::size_t i = 0; i < kFigures.size(); ++i)
+    std::fputs(row(kFigures.at(i).second, alone.at(i), beside.at(i)).c_str(), stdout);
   const auto last = end.err.find_last_of('\n', end.err.empty() ? 0 : end.err.size() - 2);
   std::fputs(
       fmt::format("\nretention meanwhile: {}{}\n", end.err.substr(last == std::string::npos ? 0 : last + 1),

@@ -51,7 +51,7 @@ COMMENT ON FUNCTION cn_names.channel_topics() IS
   'The set of topics has changed';
 CREATE FUNCTION cn_names.channel_purged() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_purged';
 COMMENT ON FUNCTION cn_names.channel_purged() IS
-  'Events were purged: what relays keep of them in memory is stale';
+  'Events were purged: what relays keep of them in memory is stale. The newest ingested_seq of them; empty: nobody knows it';
 CREATE FUNCTION cn_names.channel_ephemeral() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_relay_ephemeral';
 COMMENT ON FUNCTION cn_names.channel_ephemeral() IS
   'There are ephemeral events for the other relays';

@@ -45,6 +45,20 @@ COMMENT ON TABLE cn_relay.gossip_peers IS
   'The nodes that every relay of this database dials for gossip, beside those of the key gossip.peers; relays hear of every change at once.';
 COMMENT ON COLUMN cn_relay.gossip_peers.address IS 'host:port';
 
+CREATE TABLE cn_relay.backfill_cursors (
+  peer text COLLATE "C" NOT NULL CHECK (octet_length(peer) BETWEEN 1 AND 1024),
+  topic_id text COLLATE "C" NOT NULL CHECK (octet_length(topic_id) BETWEEN 1 AND 1024),
+  seq bigint,
+  since bigint,
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (peer, topic_id)
+);
+COMMENT ON TABLE cn_relay.backfill_cursors IS
+  'How far each topic was filled from each relay that was asked for it (`todoke backfill`); without a row it is filled from the beginning.';
+COMMENT ON COLUMN cn_relay.backfill_cursors.seq IS 'The place in the log of a todoke relay up to which its events are here.';
+COMMENT ON COLUMN cn_relay.backfill_cursors.since IS
+  'Of other relays: when the last filling that came to its end began, in unix seconds.';
+
 -- ---------------------------------------------------------------------------------------------- tables: the log
 
 -- Every seq is below 2^53, so that a JSON number holds it.
@@ -914,18 +928,21 @@ END $$;
 -- an event, and for topic_usage at the very end and a tenth of a second at most: then it ends with lock_not_available, and the caller repeats it.
 CREATE FUNCTION cn_relay.purge_events(ids text[], times timestamptz[], lifetimes text[], OUT events bigint, OUT bytes bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog SET lock_timeout = '100ms' SET enable_seqscan = off SET enable_hashjoin = off
-SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET enable_mergejoin = off SET enable_memoize = off SET enable_material = off SET enable_bitmapscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   used_topics text[];
   used_weeks timestamptz[];
   used_events bigint[];
   used_bytes bigint[];
+  newest bigint;
 BEGIN
   WITH k AS MATERIALIZED (
     SELECT * FROM unnest(ids, times, lifetimes) AS k (event_id, ingested_at, lifetime)
   ), e AS MATERIALIZED (
     SELECT e.* FROM k CROSS JOIN LATERAL (
-      SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, e.topics, e.tags, e.raw, e.effective_key,
+      SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, e.topics, e.tags, e.raw, e.effective_key, e.ingested_seq,
+        e.deleted_at IS NULL AND e.superseded_at IS NULL AND e.expired_at IS NULL AS in_effect,
         cn_relay.event_bytes(e.content, e.tags::text, e.raw) AS bytes
       FROM cn_relay.events e
       WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char"
@@ -957,8 +974,9 @@ BEGIN
     FROM e CROSS JOIN LATERAL unnest(e.topics || ''::text) AS t (topic_id) GROUP BY 1, 2
   )
   SELECT array_agg(u.topic_id), array_agg(u.week), array_agg(u.events), array_agg(u.bytes),
-    coalesce(sum(u.events) FILTER (WHERE u.topic_id = ''), 0), coalesce(sum(u.bytes) FILTER (WHERE u.topic_id = ''), 0)
-  INTO used_topics, used_weeks, used_events, used_bytes, events, bytes FROM used u;
+    coalesce(sum(u.events) FILTER (WHERE u.topic_id = ''), 0), coalesce(sum(u.bytes) FILTER (WHERE u.topic_id = ''), 0),
+    (SELECT max(e.ingested_seq) FROM e WHERE e.in_effect)
+  INTO used_topics, used_weeks, used_events, used_bytes, events, bytes, newest FROM used u;
   IF events = 0 THEN
     RETURN;
   END IF;
@@ -968,14 +986,18 @@ BEGIN
   UPDATE cn_relay.topic_usage u SET events = u.events - x.events, bytes = u.bytes - x.bytes
     FROM unnest(used_topics, used_weeks, used_events, used_bytes) AS x (topic_id, week, events, bytes)
     WHERE u.topic_id = x.topic_id AND u.week = x.week;
-  PERFORM pg_notify(cn_names.channel_purged(), '');
+  -- Nobody keeps in memory what was not in effect.
+  IF newest IS NOT NULL THEN
+    PERFORM pg_notify(cn_names.channel_purged(), newest::text);
+  END IF;
 END $$;
 
 -- Moves regular events with their links and tags to where they stay after their week has gone. A reader sees each once. Under
 -- the log's lock: whoever stores events must not look for one where it no longer is. Returns how many it moved.
 CREATE FUNCTION cn_relay.keep_events(ids text[], times timestamptz[]) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog SET lock_timeout = '2s' SET enable_seqscan = off SET enable_hashjoin = off
-SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET enable_mergejoin = off SET enable_memoize = off SET enable_material = off SET enable_bitmapscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   moved bigint;
 BEGIN

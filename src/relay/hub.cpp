@@ -1,5 +1,6 @@
 #include "relay/hub.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -54,6 +55,10 @@ void Hub::open(SubscriberPtr subscriber, nostr::ReqMessage request) {
   asio::post(executor_, [this, subscriber = std::move(subscriber), request = std::move(request)]() mutable {
     subscriptions_.open(subscriber, std::move(request));
   });
+}
+
+void Hub::when_taken(std::function<void()> call) {
+  asio::post(executor_, std::move(call));
 }
 
 void Hub::count(SubscriberPtr subscriber, nostr::CountMessage request) {
@@ -157,14 +162,13 @@ void Hub::apply_gone(const Gone& gone) {
   subscriptions_.live().withdraw(gone.id);
 }
 
-// Which events were purged is not told: the windows are filled anew where they are asked for. Known ids stay, because a
-// purged event is still a duplicate.
+// Which events were purged is not told, only how new the newest is: windows that hold older ones are filled anew where
+// they are asked for. Known ids stay, because a purged event is still a duplicate.
 void Hub::forget_purged() {
   const auto now = clock_.steady();
-  if (!was_purged_ || now < forget_at_) return;
-  was_purged_ = false;
+  if (purged_until_.value == 0 || now < forget_at_) return;
   forget_at_ = now + kForgetEvery;
-  cache_.clear();
+  cache_.forget_up_to(std::exchange(purged_until_, {}));
 }
 
 void Hub::apply_stored(const LiveEventPtr& live) {
@@ -178,9 +182,10 @@ Task<void> Hub::start() {
   co_await connect(deadline);
   const auto row = co_await connection_->query(sql::kHead, {}, deadline);
   follower_.begin_at(nostr::Seq{row.one().get<std::int64_t>(0)});
-  purged_subscription_ = listener_.subscribe(pg::channels::kPurged, [this](const pg::Wake&) {
-    asio::post(executor_, [this] {
-      was_purged_ = true;
+  purged_subscription_ = listener_.subscribe(pg::channels::kPurged, [this](const pg::Wake& wake) {
+    const auto until = wake.repoll ? LogFollower::kNoEnd : seq_in(wake.payload);
+    asio::post(executor_, [this, until] {
+      purged_until_ = std::max(purged_until_, until);
       wake_up();
     });
   });

@@ -6,6 +6,7 @@
 // Everything happens on one executor; the methods that are marked so may be called from anywhere.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ class Hub final : public PeriodicService, public CommitListener {
 
   // From anywhere, for one subscriber in the order of the calls.
   void open(SubscriberPtr subscriber, nostr::ReqMessage request);
+  // Calls back, on the hub's executor, when it has taken what the caller asked before.
+  void when_taken(std::function<void()> call);
   void count(SubscriberPtr subscriber, nostr::CountMessage request);
   void close(SubscriberPtr subscriber, std::string sub);
   void open_set(SubscriberPtr subscriber, nostr::NegOpenMessage request);
@@ -89,7 +92,7 @@ class Hub final : public PeriodicService, public CommitListener {
   std::unique_ptr<pg::Connection> connection_;
   pg::Listener::Subscription subscription_;
   pg::Listener::Subscription purged_subscription_;
-  bool was_purged_ = false;  // since the cache was emptied
+  nostr::Seq purged_until_;  // since the cache was told; 0: nothing
   SteadyTime forget_at_{};   // not before
 };
 

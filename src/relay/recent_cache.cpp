@@ -266,6 +266,16 @@ void RecentCache::forget(const nostr::Filter& window, std::uint64_t number) {
   if (found != windows_.end() && found->second.number == number) drop(found);
 }
 
+void RecentCache::forget_up_to(nostr::Seq seq) {
+  std::vector<std::string> stale;
+  for (const auto& [name, window] : windows_) {
+    const bool holds_one = std::any_of(window.events.begin(), window.events.end(),
+                                       [&](const auto& live) { return live->seq <= seq; });
+    if (holds_one || !window.filled) stale.push_back(name);
+  }
+  for (const auto& name : stale) drop(windows_.find(name));
+}
+
 void RecentCache::clear() {
   windows_.clear();
   by_use_.clear();

@@ -56,6 +56,9 @@ class RecentCache {
   std::uint64_t begin_fill(const nostr::Filter& window);
   void fill(const nostr::Filter& window, std::uint64_t number, ReadResult newest);
   void forget(const nostr::Filter& window, std::uint64_t number);
+  // Drops the windows that hold an event up to this seq, and those that are being filled: events up to there were
+  // purged, and nobody says which. Costs a look at every event in memory.
+  void forget_up_to(nostr::Seq seq);
   void clear();
 
   [[nodiscard]] const CacheLimits& limits() const { return limits_; }

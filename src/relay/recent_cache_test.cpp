@@ -391,6 +391,19 @@ TEST_F(RecentCacheTest, BytesAreBoundedAndGivenBack) {
   EXPECT_TRUE(answers(cache, kTopicA)) << "what was dropped does not count any more";
 }
 
+TEST_F(RecentCacheTest, WindowsThatHoldNothingOfWhatWasPurgedStay) {
+  RecentCache cache({3, 10, 1'000'000}, nostr::TopicPolicy::topics);
+  fill(cache, kTopicA, {make(9, kTopicA), make(5, kTopicA)});
+  fill(cache, kTopicB, {make(8, kTopicB), make(4, kTopicB)});
+  const auto number = cache.begin_fill(for_topic(kTopicC));
+  cache.forget_up_to(Seq{4});
+  EXPECT_TRUE(answers(cache, kTopicA));
+  EXPECT_FALSE(answers(cache, kTopicB));
+  // What was read before may name what was purged.
+  cache.fill(for_topic(kTopicC), number, {});
+  EXPECT_FALSE(answers(cache, kTopicC));
+}
+
 TEST_F(RecentCacheTest, NoBytesMeansNoCache) {
   RecentCache cache({10, 10, 0}, nostr::TopicPolicy::topics);
   EXPECT_FALSE(cache.wants(for_topic(kTopicA)).has_value());

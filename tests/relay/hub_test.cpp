@@ -3,6 +3,7 @@
 #include "relay/hub.hpp"
 
 #include <atomic>
+#include <future>
 #include <mutex>
 #include <optional>
 
@@ -271,6 +272,19 @@ TEST_F(HubTest, ReadsOfTheProcessAreBoundedAndConnectionsTakeTurns) {
   let_reads_go();
   ASSERT_TRUE(await([&] { return other->has(eose("s")) && peer->got().size() == 4; }));
   EXPECT_LT(other->moment_of(eose("s")), peer->moment_of(eose("s2"))) << "the busy one had two before it";
+}
+
+TEST_F(HubTest, TellsWhenItHasTakenWhatWasAsked) {
+  HubRig rig(*storing.database(), patient_options());
+  rig.open(peer, "s", asks(1));
+  double taken = 0;
+  std::promise<void> told;
+  rig.hub().when_taken([&] {
+    taken = rig.metric("todoke_ws_subscriptions");
+    told.set_value();
+  });
+  told.get_future().wait();
+  EXPECT_EQ(taken, 1);
 }
 
 TEST_F(HubTest, RequestForWhichTheLineIsTooLongIsTold) {
