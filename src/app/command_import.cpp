@@ -6,19 +6,15 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
 
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
-#include "app/data_folder.hpp"
 #include "app/effective_config.hpp"
 #include "app/line_source.hpp"
-#include "app/node_options.hpp"
 #include "app/progress.hpp"
-#include "app/storage_watch.hpp"
+#include "app/store_scope.hpp"
 #include "base/attempt.hpp"
-#include "embedded/machine.hpp"
 #include "pg/storage.hpp"
 #include "relay/import.hpp"
 
@@ -141,7 +137,6 @@ class ImportRun {
       : request_(request), import_(importing), storage_(storage), source_(request.path) {}
 
   Task<void> run() {
-    co_await import_.start();
     const auto read = co_await attempt(read_lines());
     const auto committed = co_await attempt(import_.finish());
     progress_.end();
@@ -220,32 +215,11 @@ class ImportRun {
 };
 
 Task<void> import_events(pg::Connection& connection, const ImportRequest& request, Config base) {
-  const auto config = co_await with_database_layer(connection, std::move(base));
-  const auto url = database_in_use(config).url;
-  const Executor executor = co_await asio::this_coro::executor;
-  const SystemClock clock;
-  metrics::Registry registry;
-  auto pooled = pool_options(config, url);
-  pooled.connections_max = 1;  // for the set of topics
-  const auto connect = pooled.connect;
-  pg::Pool pool(std::move(pooled), clock, registry);
-  pg::Listener listener(executor, listener_options(url), registry);
-  pg::Storage storage;
-  HealthBoard health;
-  StorageWatchOptions watched{
-      .folders = {}, .free_bytes_min = free_bytes_min(config), .free_bytes = embedded::free_disk_bytes};
-  if (database_in_use(config).embedded) watched.folders = folders_to_watch(data_folder(config).string());
-  StorageWatch watch(executor, std::move(watched), clock, storage, pool, health, registry);
-  relay::Import importing(
-      {config, clock, executor, pool, listener, connect, registry, storage, request.checks_signatures});
-  ImportRun run(request, importing, storage);
-  co_await watch.start();
-  Signal watch_over(executor);
-  spawn(executor, watch.run(), [&watch_over](const std::exception_ptr&) { watch_over.set(); });
-  const auto imported = co_await attempt(run.run());
-  watch.stop();
-  co_await watch_over.wait();
-  if (!imported) std::rethrow_exception(imported.error());
+  const StoreOptions options{.source = relay::Source::import, .checks_signatures = request.checks_signatures};
+  co_await with_store(connection, std::move(base), options, [&](StoreScope& store) -> Task<void> {
+    ImportRun run(request, store.importing, store.storage);
+    co_await run.run();
+  });
 }
 
 int run_import(const Arguments& arguments) {

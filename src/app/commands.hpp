@@ -12,6 +12,7 @@
 namespace todoke::app {
 
 Command audit_command();
+Command backfill_command();
 Command backup_command();
 Command block_command();
 Command config_command();
@@ -29,6 +30,7 @@ Command restore_command();
 Command retention_command();
 Command run_command();
 Command stats_command();
+Command sync_command();
 Command topic_command();
 Command up_command();
 Command version_command();

@@ -146,7 +146,7 @@ Task<bool> RelayClient::take(Deadline deadline) {
   } else if (message->verb == RelayMessage::Verb::ok && !auth_id_.empty() && message->subject == auth_id_) {
     if (!message->accepted) throw UserError(fmt::format("the relay refuses the key: {}", message->text));
     logged_in_ = true;
-  } else if (message->verb == RelayMessage::Verb::notice) {
+  } else if (message->verb == RelayMessage::Verb::notice && !keeps_notices_) {
     note("todoke: the relay says: " + message->text);
   } else if (message->verb != RelayMessage::Verb::other) {
     inbox_.push_back(std::move(*message));

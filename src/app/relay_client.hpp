@@ -1,4 +1,4 @@
-// A relay as the commands `query` and `publish` talk to it: any one, ours or another's. Answers the relay's challenge
+// A relay as the commands `query`, `publish`, `sync` and `backfill` talk to it: any one, ours or another's. Answers the relay's challenge
 // (NIP-42) where a key was given.
 #pragma once
 
@@ -32,7 +32,7 @@ class RelayClient {
   static Task<std::unique_ptr<RelayClient>> connect(RelayAddress relay, std::optional<nostr::SecretKey> key);
 
   Task<void> send(std::string message);
-  // The next message that is not about logging in; NOTICEs go to stderr. Nothing: the relay has closed the connection.
+  // The next message that is not about logging in; NOTICEs go to stderr, or to whoever has asked for them. Nothing: the relay has closed the connection.
   // Throws NetError when nothing came within `limit`, UserError when the relay refuses the key.
   Task<std::optional<nostr::RelayMessage>> receive(std::chrono::milliseconds limit);
   // Whether a refusal `auth-required:` is worth a second try: waits a moment for a challenge that is still to come.
@@ -43,6 +43,7 @@ class RelayClient {
   [[nodiscard]] std::string end() const;
 
  private:
+  friend class NoticesKept;
   RelayClient(std::shared_ptr<net::WsClient> client, RelayAddress relay, std::optional<nostr::SecretKey> key)
       : client_(std::move(client)), relay_(std::move(relay)), key_(std::move(key)) {}
   // One message from the socket; nothing: the end.
@@ -55,6 +56,19 @@ class RelayClient {
   std::deque<nostr::RelayMessage> inbox_;
   std::string auth_id_;  // of the answer that is under way
   bool logged_in_ = false;
+  bool keeps_notices_ = false;
+};
+
+// As long as this lives, receive() gives NOTICEs too.
+class NoticesKept {
+ public:
+  explicit NoticesKept(RelayClient& relay) : relay_(relay) { relay_.keeps_notices_ = true; }
+  ~NoticesKept() { relay_.keeps_notices_ = false; }
+  NoticesKept(const NoticesKept&) = delete;
+  NoticesKept& operator=(const NoticesKept&) = delete;
+
+ private:
+  RelayClient& relay_;
 };
 
 }  // namespace todoke::app

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "nostr/filter_writer.hpp"
 #include "nostr/test_support.hpp"
 
 namespace todoke::nostr {
@@ -216,6 +217,19 @@ TEST(Matching, AgreesWithANaiveMatcherOnRandomEventsAndFilters) {
     }
   }
   EXPECT_GT(hits, 1'000U) << "the filters are not all empty";
+}
+
+TEST(FilterWriterTest, WhatIsWrittenIsReadAgain) {
+  const auto hex = std::string(64, 'a');
+  const std::vector<std::string> texts = {"{}",
+                                          R"({"ids":[],"kinds":[0,65535],"since":-1,"until":5,"limit":0})",
+                                          R"({"authors":[")" + hex + R"("],"#e":[")" + hex +
+                                              R"("],"#t":["a\"b\\","é"],"seq_after":7,"search":"x y"})"};
+  for (const auto& text : texts) {
+    const auto filter = parse_filter(text, {});
+    ASSERT_TRUE(filter) << text;
+    EXPECT_EQ(parse_filter(filter_json(*filter), {}).value(), *filter) << filter_json(*filter);
+  }
 }
 
 }  // namespace

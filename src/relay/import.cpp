@@ -31,6 +31,7 @@ WriterOptions import_writer(pg::ConnectOptions database) {
 Import::Import(const ImportParts& parts)
     : clock_(parts.clock),
       checks_signatures_(parts.checks_signatures),
+      source_(parts.source),
       rules_(import_rules(parts.config)),
       limits_(message_limits_from(parts.config).event),
       metrics_(parts.metrics),

@@ -1,5 +1,5 @@
 // Takes events from a file into the store as a relay takes them from its clients: the same rules, topics, duplicates,
-// versions, deletions, rows in the log, and the source `import`. For a process of its own, beside relays on the same
+// versions, deletions, rows in the log, and the source `import` or `backfill`. For a process of its own, beside relays on the same
 // database or without any: the log's lock puts all writers in line, and relays hear of the rows as of those of another
 // relay, so their subscribers get them live.
 //
@@ -43,6 +43,7 @@ struct ImportParts {
   metrics::Registry& metrics;
   pg::Storage& storage;  // told of a database without room; somebody else finds out when it has room again
   bool checks_signatures = true;
+  Source source = Source::import;  // or backfill
 };
 
 class Import final : private CommitListener {
@@ -52,6 +53,7 @@ class Import final : private CommitListener {
 
   // Throws what the database throws.
   Task<void> start();
+  [[nodiscard]] std::shared_ptr<const TopicSet> topics() const { return topics_.topics(); }
   // The event in a text, if it may be stored; otherwise why not, in the words of docs/relay.md. From any thread: takes
   // 50 us, most of it for the signature.
   [[nodiscard]] tl::expected<Incoming, std::string_view> check(std::string_view text) const;
@@ -68,6 +70,7 @@ class Import final : private CommitListener {
 
   const Clock& clock_;
   const bool checks_signatures_;
+  const Source source_;
   nostr::RuleSettings rules_;
   nostr::EventLimits limits_;
   RelayMetrics metrics_;

@@ -1,0 +1,8 @@
+-- `todoke backfill`.
+
+-- name: backfill_cursor
+SELECT c.seq, c.since FROM cn_relay.backfill_cursors c WHERE c.peer = $1 AND c.topic_id = $2;
+
+-- name: keep_backfill_cursor
+INSERT INTO cn_relay.backfill_cursors AS c (peer, topic_id, seq, since) VALUES ($1, $2, $3, $4)
+ON CONFLICT (peer, topic_id) DO UPDATE SET seq = excluded.seq, since = excluded.since, updated_at = now();
