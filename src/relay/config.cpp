@@ -20,6 +20,10 @@ Expected<void> check_identity(const Config& config) {
     return refuse(fmt::format("relay.pubkey can't be '{}': it is 64 hex digits in lower case{}", pubkey,
                               pubkey.starts_with("npub1") ? ", not the npub form of them" : ""));
   }
+  for (const auto& admin : config.get(keys::kAdmins)) {
+    if (!nostr::Pubkey::from_hex(admin))
+      return refuse(fmt::format("relay.admins can't have '{}': a key is 64 hex digits in lower case", admin));
+  }
   auto url = config.get(keys::kPublicUrl);
   if (url.empty()) return {};
   const auto refused = [&](std::string_view why) {
@@ -99,6 +103,7 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kDescription.spec,
       &keys::kContact.spec,
       &keys::kPubkey.spec,
+      &keys::kAdmins.spec,
       &keys::kSoftware.spec,
       &keys::kIcon.spec,
       &keys::kBanner.spec,

@@ -13,7 +13,6 @@ namespace todoke::relay::keys {
 
 inline constexpr Key<std::string> kTopicPolicy{{
     .name = "relay.topic_policy",
-    .type = KeyType::choice,
     .fallback = "topics",
     .meaning =
         "topics: an event must have a `t` tag with a topic id, and a REQ must ask for `#t`. open: a plain "
@@ -22,27 +21,23 @@ inline constexpr Key<std::string> kTopicPolicy{{
 }};
 inline constexpr Key<std::string> kAcceptTopics{{
     .name = "relay.accept_topics",
-    .type = KeyType::choice,
     .fallback = "listed",
     .meaning = "listed: the topics that are enabled (`todoke topic`). any: every topic id.",
     .choices = "listed|any",
 }};
 inline constexpr Key<std::string> kNetworkId{{
     .name = "topics.network_id",
-    .type = KeyType::text,
     .fallback = "kukuri:main:",
     .meaning = "Goes into the id of a topic name, so that networks with the same names stay apart.",
 }};
 inline constexpr Key<std::vector<std::string>> kReserved{{
     .name = "topics.reserved",
-    .type = KeyType::list,
     .meaning = "Topic ids beyond kukuri:<64 hex>, kukuri:global and kukuri:user:<64 hex>.",
     .min = 0,
     .max = 1'000,
 }};
 inline constexpr Key<std::string> kMapping{{
     .name = "topics.mapping",
-    .type = KeyType::choice,
     .fallback = "v1",
     .meaning =
         "Which mapping from a topic name to its id `todoke topic` uses. both: during a migration, a name "
@@ -51,7 +46,6 @@ inline constexpr Key<std::string> kMapping{{
 }};
 inline constexpr Key<std::int64_t> kTopicsMax{{
     .name = "topics.enabled_max",
-    .type = KeyType::integer,
     .fallback = "10000",
     .meaning = "Topics that the node accepts at once.",
     .min = 1,
@@ -59,68 +53,64 @@ inline constexpr Key<std::int64_t> kTopicsMax{{
 }};
 inline constexpr Key<std::string> kName{{
     .name = "relay.name",
-    .type = KeyType::text,
     .fallback = "todoke",
     .meaning = "Name of the relay in its information document (NIP-11).",
     .live = true,
 }};
 inline constexpr Key<std::string> kDescription{{
     .name = "relay.description",
-    .type = KeyType::text,
     .meaning = "Description of the relay in its information document.",
     .live = true,
 }};
 inline constexpr Key<std::string> kContact{{
     .name = "relay.contact",
-    .type = KeyType::text,
     .meaning = "Where its operator can be reached, as a URI such as mailto:…, in its information document.",
     .live = true,
 }};
 inline constexpr Key<std::string> kPubkey{{
     .name = "relay.pubkey",
-    .type = KeyType::text,
     .meaning = "Public key of its operator, 64 hex digits, in its information document.",
+    .live = true,
+}};
+inline constexpr Key<std::vector<std::string>> kAdmins{{
+    .name = "relay.admins",
+    .meaning = "Public keys of those who may ban authors, events and addresses over HTTP (NIP-86), 64 hex digits each.",
+    .min = 0,
+    .max = 100,
     .live = true,
 }};
 inline constexpr Key<std::string> kSoftware{{
     .name = "relay.software",
-    .type = KeyType::text,
     .meaning = "Where its software can be found, as a URL, in its information document.",
     .live = true,
 }};
 inline constexpr Key<std::string> kIcon{{
     .name = "relay.icon",
-    .type = KeyType::text,
     .meaning = "URL of a square picture that stands for the relay, in its information document.",
     .live = true,
 }};
 inline constexpr Key<std::string> kBanner{{
     .name = "relay.banner",
-    .type = KeyType::text,
     .meaning = "URL of a wide picture that shows the relay, in its information document.",
     .live = true,
 }};
 inline constexpr Key<std::string> kPostingPolicy{{
     .name = "relay.posting_policy",
-    .type = KeyType::text,
     .meaning = "URL of what may be posted to the relay, in its information document.",
     .live = true,
 }};
 inline constexpr Key<std::string> kPrivacyPolicy{{
     .name = "relay.privacy_policy",
-    .type = KeyType::text,
     .meaning = "URL of the relay's privacy policy, in its information document.",
     .live = true,
 }};
 inline constexpr Key<std::string> kTermsOfService{{
     .name = "relay.terms_of_service",
-    .type = KeyType::text,
     .meaning = "URL of the relay's terms of service, in its information document.",
     .live = true,
 }};
 inline constexpr Key<std::string> kPublicUrl{{
     .name = "relay.public_url",
-    .type = KeyType::text,
     .meaning = "The URL by which clients know the relay, ws:// or wss://, such as wss://relay.example.org. "
                "NIP-42 answers must "
                "name it; where it is not set, the host that the client connected to.",
@@ -145,7 +135,6 @@ inline constexpr Key<std::int64_t> kEventBytesMax{{
 }};
 inline constexpr Key<std::int64_t> kTagsMax{{
     .name = "relay.tags_max",
-    .type = KeyType::integer,
     .fallback = "2000",
     .meaning = "Tags of an event.",
     .min = 1,
@@ -165,7 +154,6 @@ inline constexpr Key<std::int64_t> kTagsBytesMax{{
 }};
 inline constexpr Key<std::int64_t> kFiltersMax{{
     .name = "relay.filters_max",
-    .type = KeyType::integer,
     .fallback = "20",
     .meaning = "Filters of a REQ or COUNT.",
     .min = 1,
@@ -174,7 +162,6 @@ inline constexpr Key<std::int64_t> kFiltersMax{{
 }};
 inline constexpr Key<std::int64_t> kSubscriptionsMax{{
     .name = "relay.subscriptions_max",
-    .type = KeyType::integer,
     .fallback = "50",
     .meaning = "Open subscriptions of a connection.",
     .min = 1,
@@ -183,7 +170,6 @@ inline constexpr Key<std::int64_t> kSubscriptionsMax{{
 }};
 inline constexpr Key<std::int64_t> kLimitDefault{{
     .name = "relay.limit_default",
-    .type = KeyType::integer,
     .fallback = "500",
     .meaning = "Stored events for a filter that has no limit.",
     .min = 1,
@@ -192,7 +178,6 @@ inline constexpr Key<std::int64_t> kLimitDefault{{
 }};
 inline constexpr Key<std::int64_t> kLimitMax{{
     .name = "relay.limit_max",
-    .type = KeyType::integer,
     .fallback = "5000",
     .meaning =
         "Largest limit of a filter; a larger one counts as this. A REQ ends at 2 MiB of stored events in "
@@ -203,7 +188,6 @@ inline constexpr Key<std::int64_t> kLimitMax{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kFutureMax{{
     .name = "relay.created_at_future_max",
-    .type = KeyType::duration,
     .fallback = "15m",
     .meaning = "How far in the future the created_at of an event may be.",
     .unit = "s",
@@ -213,7 +197,6 @@ inline constexpr Key<std::chrono::milliseconds> kFutureMax{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kPastMax{{
     .name = "relay.created_at_past_max",
-    .type = KeyType::duration,
     .fallback = "0",
     .meaning = "How far in the past the created_at of an event may be. 0: no bound.",
     .unit = "s",
@@ -223,7 +206,6 @@ inline constexpr Key<std::chrono::milliseconds> kPastMax{{
 }};
 inline constexpr Key<std::int64_t> kDifficultyMin{{
     .name = "relay.difficulty_min",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "Proof of work that an event must have (NIP-13), in leading zero bits of its id.",
     .min = 0,
@@ -232,7 +214,6 @@ inline constexpr Key<std::int64_t> kDifficultyMin{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kQueryTimeout{{
     .name = "relay.query_timeout",
-    .type = KeyType::duration,
     .fallback = "5s",
     .meaning = "Time for the stored events of a REQ and for a COUNT; then it is CLOSED.",
     .unit = "s",
@@ -242,7 +223,6 @@ inline constexpr Key<std::chrono::milliseconds> kQueryTimeout{{
 }};
 inline constexpr Key<std::string> kSearch{{
     .name = "relay.search",
-    .type = KeyType::choice,
     .fallback = "auto",
     .meaning = "Whether a filter may have `search` (NIP-50). auto: on with relay.topic_policy = open, off "
                "with topics.",
@@ -250,14 +230,12 @@ inline constexpr Key<std::string> kSearch{{
 }};
 inline constexpr Key<std::string> kCompression{{
     .name = "relay.compression",
-    .type = KeyType::choice,
     .fallback = "on",
     .meaning = "Whether permessage-deflate is offered to clients.",
     .choices = "on|off",
 }};
 inline constexpr Key<std::chrono::milliseconds> kIdleTimeout{{
     .name = "relay.idle_timeout",
-    .type = KeyType::duration,
     .fallback = "75s",
     .meaning = "A client from which nothing came for so long, not even a pong, is closed. It gets a ping "
                "after two fifths of that.",
@@ -267,7 +245,6 @@ inline constexpr Key<std::chrono::milliseconds> kIdleTimeout{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kMessageTimeout{{
     .name = "relay.message_timeout",
-    .type = KeyType::duration,
     .fallback = "30s",
     .meaning = "Time from the first byte of a message to its last; a slower connection is closed.",
     .unit = "s",
@@ -276,7 +253,6 @@ inline constexpr Key<std::chrono::milliseconds> kMessageTimeout{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kSendTimeout{{
     .name = "relay.send_timeout",
-    .type = KeyType::duration,
     .fallback = "20s",
     .meaning = "Time for one write to a client; a slower one is cut off.",
     .unit = "s",
@@ -303,9 +279,10 @@ inline constexpr Key<std::int64_t> kNegentropyEventsMax{{
 }};
 inline constexpr Key<std::int64_t> kCacheEvents{{
     .name = "relay.cache_events",
-    .type = KeyType::integer,
     .fallback = "1000",
-    .meaning = "Recent events of a topic that are kept in memory.",
+    .meaning = "Recent events of a topic that are kept in memory; with relay.topic_policy open also those of "
+               "a tag, of an "
+               "author, of a kind, and of all.",
     .min = 10,
     .max = 100'000,
 }};
@@ -313,13 +290,12 @@ inline constexpr Key<std::int64_t> kCacheBytes{{
     .name = "relay.cache_bytes",
     .type = KeyType::size,
     .fallback = "64MiB",
-    .meaning = "Memory for recent events of all topics. 0: none are kept.",
+    .meaning = "Memory for recent events. 0: none are kept.",
     .min = 0,
     .max = 64LL * 1024 * 1024 * 1024,
 }};
 inline constexpr Key<std::int64_t> kEventsPerMinute{{
     .name = "limits.events_per_minute",
-    .type = KeyType::integer,
     .fallback = "120",
     .meaning = "EVENTs of a client: of its address, and of its key besides once authenticated. A large one "
                "counts as several.",
@@ -329,7 +305,6 @@ inline constexpr Key<std::int64_t> kEventsPerMinute{{
 }};
 inline constexpr Key<std::int64_t> kReqsPerMinute{{
     .name = "limits.reqs_per_minute",
-    .type = KeyType::integer,
     .fallback = "60",
     .meaning = "REQs, COUNTs, AUTHs and HTTP requests of a client, and as many CLOSEs. A large one counts as "
                "several, and so does a large answer.",
@@ -339,7 +314,6 @@ inline constexpr Key<std::int64_t> kReqsPerMinute{{
 }};
 inline constexpr Key<std::int64_t> kConnectionsPerMinute{{
     .name = "limits.connections_per_minute",
-    .type = KeyType::integer,
     .fallback = "30",
     .meaning = "New WebSocket connections of an address.",
     .min = 1,
@@ -348,7 +322,6 @@ inline constexpr Key<std::int64_t> kConnectionsPerMinute{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kReadBudget{{
     .name = "limits.read_seconds_per_minute",
-    .type = KeyType::duration,
     .fallback = "10",
     .meaning =
         "Time in the database that the stored reads of an address may take in a minute, and as much for "
@@ -359,7 +332,6 @@ inline constexpr Key<std::chrono::milliseconds> kReadBudget{{
 }};
 inline constexpr Key<std::int64_t> kAddressFactor{{
     .name = "limits.address_factor",
-    .type = KeyType::integer,
     .fallback = "1",
     .meaning = "How many clients' rates an address has, where users share addresses. Those who have not "
                "authenticated share one client's rates all the same.",
@@ -369,7 +341,6 @@ inline constexpr Key<std::int64_t> kAddressFactor{{
 }};
 inline constexpr Key<std::string> kAuthMode{{
     .name = "auth.mode",
-    .type = KeyType::choice,
     .fallback = "off",
     .meaning =
         "required: from auth.enforce_at on, clients must authenticate (NIP-42) before EVENT, REQ and COUNT.",
@@ -378,7 +349,6 @@ inline constexpr Key<std::string> kAuthMode{{
 }};
 inline constexpr Key<std::string> kChallenge{{
     .name = "auth.challenge",
-    .type = KeyType::choice,
     .fallback = "connect",
     .meaning =
         "When a new connection gets its AUTH challenge. connect: at once. needed: before the first answer "
@@ -389,7 +359,6 @@ inline constexpr Key<std::string> kChallenge{{
 }};
 inline constexpr Key<std::int64_t> kEnforceAt{{
     .name = "auth.enforce_at",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "Unix time from which auth.mode = required is in force. 0: at once.",
     .min = 0,
@@ -398,7 +367,6 @@ inline constexpr Key<std::int64_t> kEnforceAt{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kGrace{{
     .name = "auth.grace_seconds",
-    .type = KeyType::duration,
     .fallback = "900",
     .meaning = "How long after auth.enforce_at older connections may go on without authentication.",
     .unit = "s",
@@ -408,7 +376,6 @@ inline constexpr Key<std::chrono::milliseconds> kGrace{{
 }};
 inline constexpr Key<std::chrono::milliseconds> kAuthTimeout{{
     .name = "auth.ws_auth_timeout_seconds",
-    .type = KeyType::duration,
     .fallback = "10",
     .meaning = "How long a new connection may take to authenticate where it must.",
     .unit = "s",
@@ -418,7 +385,6 @@ inline constexpr Key<std::chrono::milliseconds> kAuthTimeout{{
 }};
 inline constexpr Key<std::int64_t> kRegularDays{{
     .name = "retention.regular_days",
-    .type = KeyType::integer,
     .fallback = "30",
     .meaning = "Days that a regular event is kept after it was accepted. It goes with its week, so "
                "up to seven days later. A topic's retention_days goes before it.",
@@ -428,7 +394,6 @@ inline constexpr Key<std::int64_t> kRegularDays{{
 }};
 inline constexpr Key<std::int64_t> kSupersededDays{{
     .name = "retention.superseded_days",
-    .type = KeyType::integer,
     .fallback = "7",
     .meaning = "Days that a version of a replaceable or addressable event is kept after a newer one "
                "replaced it, or after it was deleted or has expired. The current version stays. A "
@@ -439,7 +404,6 @@ inline constexpr Key<std::int64_t> kSupersededDays{{
 }};
 inline constexpr Key<std::int64_t> kDeletionDays{{
     .name = "retention.deletion_days",
-    .type = KeyType::integer,
     .fallback = "180",
     .meaning = "Days that a deletion request (kind 5) is kept after it was accepted. A topic's "
                "deletion_days goes before it.",
@@ -449,7 +413,6 @@ inline constexpr Key<std::int64_t> kDeletionDays{{
 }};
 inline constexpr Key<std::int64_t> kTombstoneDays{{
     .name = "retention.tombstone_days",
-    .type = KeyType::integer,
     .fallback = "180",
     .meaning = "Days that the node knows after a deletion request which events it refuses by it. At "
                "least every period of regular events. A topic's tombstone_days goes before it.",
@@ -459,7 +422,6 @@ inline constexpr Key<std::int64_t> kTombstoneDays{{
 }};
 inline constexpr Key<std::int64_t> kDedupeDays{{
     .name = "retention.dedupe_days",
-    .type = KeyType::integer,
     .fallback = "180",
     .meaning = "Days that the id of an event is known after it was seen last, so that a purged event "
                "is no news. At least every period of regular events. A topic's dedupe_days goes "
@@ -485,7 +447,6 @@ inline constexpr Key<std::int64_t> kCapacityBytes{{
 }};
 inline constexpr Key<std::int64_t> kCapacityEvents{{
     .name = "capacity.max_events",
-    .type = KeyType::integer,
     .fallback = "0",
     .meaning = "The same as a number of stored events. 0: no limit.",
     .min = 0,
@@ -494,7 +455,6 @@ inline constexpr Key<std::int64_t> kCapacityEvents{{
 }};
 inline constexpr Key<std::int64_t> kCapacityKeepDays{{
     .name = "capacity.keep_days",
-    .type = KeyType::integer,
     .fallback = "7",
     .meaning = "No event that was accepted in so many days is purged for want of capacity; where nothing "
                "older is left, "

@@ -24,6 +24,8 @@ TEST(RelayConfig, DefaultsAreAllowed) {
 
 TEST(RelayConfig, ThePubkeyIsHex) {
   EXPECT_EQ(refusal_of({{"relay.pubkey", std::string(64, 'a')}}), "");
+  EXPECT_THAT(refusal_of({{"relay.admins", "npub1xyz"}}),
+              HasSubstr("relay.admins can't have 'npub1xyz': a key is 64 hex digits"));
   EXPECT_THAT(refusal_of({{"relay.pubkey", "npub1xyz"}}),
               HasSubstr("64 hex digits in lower case, not the npub"));
   EXPECT_THAT(refusal_of({{"relay.pubkey", std::string(64, 'g')}}), HasSubstr("relay.pubkey can't be"));

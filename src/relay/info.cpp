@@ -10,7 +10,7 @@
 namespace todoke::relay {
 namespace {
 
-constexpr int kNips[] = {1, 9, 11, 13, 40, 42, 45, 59, 62, 67, 70, 77};
+constexpr int kNips[] = {1, 9, 11, 13, 40, 42, 45, 59, 62, 67, 70, 77, 86};
 
 void member_unless_empty(JsonWriter& json, std::string_view name, const std::string& value) {
   if (!value.empty()) json.member(name, value);

@@ -22,6 +22,7 @@
 #include "relay/gossip_door.hpp"
 #include "relay/hub.hpp"
 #include "relay/info.hpp"
+#include "relay/management.hpp"
 #include "relay/retention.hpp"
 #include "relay/session.hpp"
 #include "relay/settings.hpp"
@@ -185,7 +186,7 @@ class TurnedAway final : public net::WsHandler {
 void allow_everybody(net::Response& response) {
   response.headers.set("Access-Control-Allow-Origin", "*");
   response.headers.set("Access-Control-Allow-Headers", "*");
-  response.headers.set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS");
+  response.headers.set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS");
 }
 
 bool asks_for_information(const net::Request& request) {
@@ -199,6 +200,7 @@ class Relay {
   explicit Relay(RelayParts& parts)
       : clock_(parts.clock),
         version_(parts.version),
+        pool_(parts.pool),
         policy_(rules_from(parts.config).policy),
         unused_max_(parts.config.get(net::keys::kHeaderTimeout) * kUnusedHeaderTimeouts),
         settings_(std::make_shared<const SessionSettings>(session_settings_from(parts.config))),
@@ -326,6 +328,15 @@ class Relay {
     return response;
   }
 
+  // NIP-86.
+  Task<net::Response> manage(const net::Request& request) {
+    const auto settings = settings_.load();
+    nostr::AuthTarget target;
+    target.hosts.push_back(settings->public_host.empty() ? std::string(request.headers.get("Host"))
+                                                         : settings->public_host);
+    return relay::manage(request, config_.load()->get(keys::kAdmins), std::move(target), pool_, clock_);
+  }
+
   TopicBook& topics() { return topics_; }
   BlockBook& blocks() { return blocks_; }
   Hub& hub() { return hub_; }
@@ -372,6 +383,7 @@ class Relay {
 
   const Clock& clock_;
   const std::string_view version_;
+  pg::Pool& pool_;
   const nostr::TopicPolicy policy_;
   const std::chrono::milliseconds unused_max_;
   SharedValue<SessionSettings> settings_;
@@ -447,11 +459,19 @@ Task<net::Response> greeting(std::string_view version) {
   co_return response;
 }
 
+Task<net::Response> manage(std::shared_ptr<Relay> relay, const net::Request& request) {
+  auto response = co_await relay->manage(request);
+  allow_everybody(response);
+  co_return response;
+}
+
 Task<net::Response> preflight() {
   net::Response response;
   response.status = 204;
   allow_everybody(response);
-  response.headers.set("Allow", "GET, HEAD, OPTIONS");
+  // The one header that * does not stand for.
+  response.headers.set("Access-Control-Allow-Headers", "*, Authorization");
+  response.headers.set("Allow", "GET, HEAD, POST, OPTIONS");
   co_return response;
 }
 
@@ -465,6 +485,8 @@ void add_routes(net::Router& router, const std::shared_ptr<Relay>& relay, const 
     router.add("GET", path, [relay, version](net::Request& request) {
       return asks_for_information(request) ? information(relay->information()) : greeting(version);
     });
+    router.add("POST", path, [relay](net::Request& request) { return manage(relay, request); },
+               {.body_bytes_max = kManagementBodyMax, .deadline = {}, .content_type = std::string(kManagementType)});
     router.add("OPTIONS", path, [](net::Request&) { return preflight(); });
   }
 }

@@ -219,6 +219,23 @@ void Session::read_slower() {
   });
 }
 
+// The hub's loop is the writer's: questions of a flood of connections must not make a line there before the
+// events of others. So each connection has one on its way at a time.
+void Session::wait_for_hub() {
+  if (!connection_) return;
+  connection_->pause_reading();
+  services_.hub.when_taken([session = shared_from_this()] {
+    asio::post(session->executor_, [session] {
+      if (session->connection_) session->connection_->resume_reading();
+    });
+  });
+}
+
+// Who asks and hangs up without a word has left behind what nobody waits for.
+bool Session::nobody_waits() const {
+  return !connection_ || connection_->peer_has_ended();
+}
+
 bool Session::pays_for_event(std::size_t bytes, std::size_t rows, const nostr::Pubkey* author) {
   const double factor =
       services_.pressure.of(outbox::PressureInput::backlog) >= kPressureTightens ? kTightenedFactor : 1;
@@ -369,6 +386,7 @@ std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filt
 }
 
 void Session::handle(nostr::ReqMessage message, std::size_t bytes) {
+  if (nobody_waits()) return;
   bad_messages_ = 0;
   const auto& sub = message.sub.text();
   auto refusal = refusal_of(message.filters, bytes);
@@ -376,9 +394,11 @@ void Session::handle(nostr::ReqMessage message, std::size_t bytes) {
   challenge_for(message.filters);
   output_->drop_page(sub);
   services_.hub.open(self(), std::move(message));
+  wait_for_hub();
 }
 
 void Session::handle(nostr::CountMessage message, std::size_t bytes) {
+  if (nobody_waits()) return;
   bad_messages_ = 0;
   const auto& sub = message.sub.text();
   auto refusal = refusal_of(message.filters, bytes);
@@ -386,6 +406,7 @@ void Session::handle(nostr::CountMessage message, std::size_t bytes) {
   if (refusal) return end_subscription(sub, *refusal);
   challenge_for(message.filters);
   services_.hub.count(self(), std::move(message));
+  wait_for_hub();
 }
 
 // A CLOSE beyond the rate is carried out too: a subscription that stays open costs more.
@@ -415,6 +436,7 @@ void Session::handle(nostr::NegOpenMessage message, std::size_t bytes) {
   if (refusal) return end_reconciliation(message.sub.text(), *refusal);
   challenge_for(filters);
   services_.hub.open_set(self(), std::move(message));
+  wait_for_hub();
 }
 
 void Session::handle(nostr::NegMsgMessage message, std::size_t bytes) {

@@ -93,6 +93,9 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   template <class Use>
   auto with_payers(const nostr::Pubkey* author, const Use& use) const;
   void read_slower();
+  // Nothing more is read before the hub has taken what was asked.
+  void wait_for_hub();
+  [[nodiscard]] bool nobody_waits() const;
   [[nodiscard]] SubscriberPtr self() { return shared_from_this(); }
 
   SessionServices& services_;

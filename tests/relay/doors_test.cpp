@@ -80,6 +80,19 @@ TEST_F(DoorsTest, KeyThatSignedAnEventPaysForIt) {
   EXPECT_EQ(client.publish(global_note(SecretKey::generate(), "")).text, kTooFast);
 }
 
+TEST_F(DoorsTest, QuestionsThatComeInOneGoAreAllAnswered) {
+  const RelayRig rig;
+  NostrClient client(rig.url());
+  for (int i = 0; i < 40; ++i) {
+    client.send(fmt::format(R"(["REQ","r{}",{}])", i, kGlobal));
+    client.send(fmt::format(R"(["COUNT","c{}",{}])", i, kGlobal));
+  }
+  for (int i = 0; i < 40; ++i) {
+    client.receive(fmt::format(R"(["EOSE","r{}")", i));
+    client.receive(fmt::format(R"(["COUNT","c{}")", i));
+  }
+}
+
 TEST_F(DoorsTest, ConnectionThatAsksForNothingIsClosed) {
   RelayRig rig;
   NostrClient silent(rig.url());
