@@ -1,7 +1,7 @@
 # The two commands are `make up` and `make test`; `make help` lists the rest.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help up build test quick bench format lint tsan fuzz soak clean
+.PHONY: help up build test quick package bench format lint tsan fuzz soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,10 @@ test: ## build and run every test, format and lint check; ends with `N passed, M
 quick: ## build and run the unit and protocol tests: a few minutes once the compiler's cache is warm
 	@scripts/setup build run test
 	@scripts/test quick
+
+package: build ## make a Debian package of the release binary: build/todoke_*.deb
+	@scripts/setup package
+	@scripts/package
 
 bench: build ## run the benchmarks; they print ratios
 	@scripts/setup run
