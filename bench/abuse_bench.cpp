@@ -1,8 +1,9 @@
 // What greedy anonymous readers leave of a node that also takes orders: the time of an order until it is
 // settled and of an event until its OK, alone and beside clients that keep as many COUNTs and REQs under way
 // as a connection may, each with as many filters as a message may have, over one large topic. Rate limits are
-// off. Then what attacks of other kinds (abuse_load/attacks.hpp) leave of a node as it comes, with its limits:
-// the time of an event until its OK, for a client that publishes two a second. Started by bench/abuse.
+// off. Then what attacks of other kinds (abuse_load/attacks.hpp) leave of a node as it comes, with its
+// limits: the time of an event until its OK, for a client that publishes two a second. Started by
+// bench/abuse.
 //
 //   abuse_bench [SECONDS]   of each phase
 #include <atomic>

@@ -1,4 +1,5 @@
-// A todoke of a benchmark's own: fresh data, free ports, no rate limits unless a flag says so; stopped and removed at the end.
+// A todoke of a benchmark's own: fresh data, free ports, no rate limits unless a flag says so; stopped and
+// removed at the end.
 #pragma once
 
 #include <filesystem>

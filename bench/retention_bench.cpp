@@ -1,10 +1,11 @@
-// What retention takes of a relay's rates: events that one connection publishes and pages that clients read, alone and
-// while retention moves, drops and purges old events beside them. Rate limits are off. Started by bench/retention.
+// What retention takes of a relay's rates: events that one connection publishes and pages that clients read,
+// alone and while retention moves, drops and purges old events beside them. Rate limits are off. Started by
+// bench/retention.
 //
 //   retention_bench [SECONDS]   of each of the two phases
 //
-// While the first phase lasts the bench holds the purge lock, so that the node's own retention, which looks every ten
-// minutes, does not disturb it.
+// While the first phase lasts the bench holds the purge lock, so that the node's own retention, which looks
+// every ten minutes, does not disturb it.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -33,8 +34,8 @@ using Steady = std::chrono::steady_clock;
 constexpr std::int64_t kOldPerSecond = 4'000;
 constexpr std::size_t kEventsOfRound = 10'000;
 
-// Old events of two weeks: a third has to move because its topic is kept longer, a third goes with its week, and the
-// others are a few days old and go one by one, because their topic has a shorter period.
+// Old events of two weeks: a third has to move because its topic is kept longer, a third goes with its week,
+// and the others are a few days old and go one by one, because their topic has a shorter period.
 std::string fill(std::int64_t events) {
   return fmt::format(
       R"(INSERT INTO cn_relay.node_subscriptions (topic_id, ingest_policy) VALUES
@@ -85,8 +86,8 @@ struct Rate {
   }
 };
 
-// What is measured: events from one connection, the newest page of the topic, which memory often has, and that of an
-// author, by 8 readers.
+// What is measured: events from one connection, the newest page of the topic, which memory often has, and
+// that of an author, by 8 readers.
 constexpr std::array<std::pair<const char*, const char*>, 3> kFigures{{
     {"ingest_1_events_per_s", "events published, 1/s"},
     {"req_topic_8_requests_per_s", "pages of the topic, 1/s"},

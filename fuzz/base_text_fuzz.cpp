@@ -1,5 +1,5 @@
-// Any bytes as UTF-8, hex, JSON, a number in JSON, a date: each against a second, plain reading of the same rule, and what is
-// written against what is read back.
+// Any bytes as UTF-8, hex, JSON, a number in JSON, a date: each against a second, plain reading of the same
+// rule, and what is written against what is read back.
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -36,7 +36,8 @@ struct Character {
   std::size_t bytes = 0;
 };
 
-// RFC 3629 word for word: decode, then refuse what could have been shorter, surrogates and what is beyond Unicode.
+// RFC 3629 word for word: decode, then refuse what could have been shorter, surrogates and what is beyond
+// Unicode.
 Character plainly_read(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<std::uint8_t>(text[at]); };
   if (text.empty()) return {};

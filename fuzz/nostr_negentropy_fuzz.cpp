@@ -1,5 +1,5 @@
-// Any bytes as a message of set reconciliation, to a server and to a client: never a crash, an answer within its bound, and
-// an answer that the other side can read.
+// Any bytes as a message of set reconciliation, to a server and to a client: never a crash, an answer within
+// its bound, and an answer that the other side can read.
 #include <cstdlib>
 #include <string_view>
 #include <vector>

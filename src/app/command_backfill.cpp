@@ -1,9 +1,9 @@
 // Fills the node's topics with what another relay has of them.
 //
-//   peer is a todoke relay   by the order of its log, from where the last filling ended, oldest first
-//   peer knows NIP-77        by comparing, so that only what is missing comes
-//   peer knows neither       by time, newest first: everything once, and from then on what is younger than the last filling
-//                            that came to its end, with a day of margin
+//   a todoke relay   by the order of its log, from where the last filling ended, oldest first
+//   knows NIP-77     by comparing, so that only what is missing comes
+//   knows neither    by time, newest first: everything once, and from then on what is younger than the last
+//                    filling that came to its end, with a day of margin
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -140,7 +140,8 @@ class Backfilling {
         const auto event = nostr::parse_event(json, {});
         if (event) oldest = std::min(oldest.value_or(event->created_at()), event->created_at());
       }
-      // The oldest second may have been cut: it comes again with the next page, and is passed over when that has nothing else.
+      // The oldest second may have been cut: it comes again with the next page, and is passed over when that
+      // has nothing else.
       const bool is_stuck = oldest && filter.until && *oldest >= *filter.until;
       more = oldest && (!is_stuck || page.events.size() > 1);
       if (more) filter.until = is_stuck ? *filter.until - 1 : *oldest;

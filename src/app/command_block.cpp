@@ -23,7 +23,8 @@ using relay::BlockKind;
 
 constexpr std::int64_t kBlocksListedAtOnce = 1'000;
 constexpr std::chrono::milliseconds kErasureLookEvery(500);
-// A relay looks every second. Where none begins, none runs; where none goes on, its step takes too long or it has ended.
+// A relay looks every second. Where none begins, none runs; where none goes on, its step takes too long or it
+// has ended.
 constexpr std::chrono::seconds kErasureBeginsWithin(15);
 constexpr std::chrono::seconds kErasureGoesOnWithin(90);
 

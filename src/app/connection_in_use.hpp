@@ -19,8 +19,9 @@ struct DatabaseInUse {
 
 DatabaseInUse database_in_use(const Config& config);
 
-// Which database a connection string leads to, without user and password: "host=… port=… dbname=…". Two strings with the
-// same place lead to the same database; localhost and its addresses are one. Empty for a text that libpq can't read.
+// Which database a connection string leads to, without user and password: "host=… port=… dbname=…". Two
+// strings with the same place lead to the same database; localhost and its addresses are one. Empty for a
+// text that libpq can't read.
 std::string database_place(const std::string& url);
 
 // Whether something answers on the embedded database's socket. Throws UserError when a server has it that
@@ -39,8 +40,8 @@ void with_database(const Config& config, std::function<Task<void>(pg::Connection
 void with_running_database(const Config& config, std::function<Task<void>(pg::Connection&)> work,
                            As as = As::node);
 
-// For commands that work beside a node and without one: starts the embedded server for as long as `work` runs where none
-// runs. Throws UserError when there is no database yet, or the schema is not that of this binary.
+// For commands that work beside a node and without one: starts the embedded server for as long as `work` runs
+// where none runs. Throws UserError when there is no database yet, or the schema is not that of this binary.
 void with_made_database(const Config& config, std::function<Task<void>(pg::Connection&)> work);
 
 // Throws the UserError of with_running_database for an embedded server that does not run.

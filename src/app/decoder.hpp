@@ -1,7 +1,7 @@
 // Bytes of a file as they were before it was compressed: plain, gzip or zstd, found by the first bytes.
 //
-// Bounded: a step gives at most kStepBytesMax, whatever a small file claims to hold. zstd needs a window of up to
-// 128 MiB, its library's own bound; a file that asks for more is refused.
+// Bounded: a step gives at most kStepBytesMax, whatever a small file claims to hold. zstd needs a window of
+// up to 128 MiB, its library's own bound; a file that asks for more is refused.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class Decoder {
   static constexpr std::size_t kStepBytesMax = 64 * 1024;
 
   virtual ~Decoder() = default;
-  // Takes from the front of `in`, appends to `out`, and returns how many bytes it took. Nothing taken and nothing
-  // appended: it needs more. A refusal: the bytes are none of this form.
+  // Takes from the front of `in`, appends to `out`, and returns how many bytes it took. Nothing taken and
+  // nothing appended: it needs more. A refusal: the bytes are none of this form.
   virtual Expected<std::size_t> step(std::string_view in, std::string& out) = 0;
   // Whether the bytes may end here.
   [[nodiscard]] virtual bool may_end() const = 0;

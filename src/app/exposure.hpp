@@ -1,4 +1,5 @@
-// Who can reach a node, and what it asks of them: the rules for a start, and what `todoke doctor` says of them.
+// Who can reach a node, and what it asks of them: the rules for a start, and what `todoke doctor` says of
+// them.
 #pragma once
 
 #include <string>
@@ -10,7 +11,8 @@
 
 namespace todoke::app {
 
-// Refused: orders from everybody who can reach the node, unless orders.allow_anonymous says that this is meant.
+// Refused: orders from everybody who can reach the node, unless orders.allow_anonymous says that this is
+// meant.
 Expected<void> check_exposure(const Config& config, const std::vector<std::string>& roles);
 
 // `todoke up` is for trying things out: refused is a broker that trades for somebody.
@@ -23,8 +25,8 @@ std::vector<std::string> exposure_warnings(const Config& config, const std::vect
 std::vector<std::pair<std::string, std::string>> exposure_lines(const Config& config,
                                                                 const std::vector<std::string>& roles);
 
-// For whom the listeners answer (server.hosts, relay.public_url). Of an internal listener on another address than a loopback one
-// nothing is known: every name passes.
+// For whom the listeners answer (server.hosts, relay.public_url). Of an internal listener on another address
+// than a loopback one nothing is known: every name passes.
 net::HostRule public_hosts(const Config& config);
 net::HostRule internal_hosts(const Config& config);
 

@@ -13,7 +13,8 @@
 
 namespace todoke::app {
 
-// Notes of the database: kEmbedded or kConfigured, and of a configured one where it is (connection_in_use.hpp).
+// Notes of the database: kEmbedded or kConfigured, and of a configured one where it is
+// (connection_in_use.hpp).
 inline constexpr const char* kDatabaseNote = "database";
 inline constexpr const char* kDatabaseAtNote = "database_at";
 inline constexpr const char* kEmbedded = "embedded";

@@ -17,8 +17,8 @@ class Intake {
   Intake(StoreScope& store, Executor executor)
       : import_(store.importing), storage_(store.storage), settled_(executor) {}
 
-  // Checks the event, signature included, and hands it to the writer. Waits while too many are under way, and while the
-  // database has no room. Throws UserError when the database takes no events.
+  // Checks the event, signature included, and hands it to the writer. Waits while too many are under way, and
+  // while the database has no room. Throws UserError when the database takes no events.
   Task<void> take(std::string json);
   // Until everything that was taken is committed or refused.
   Task<void> settle();

@@ -1,8 +1,8 @@
 // The lines of a file or of stdin, with their numbers; gzip and zstd are unpacked on the way.
 //
-// Blocking, so that a caller with an event loop calls it by run_blocking; it gives back what it has after a short
-// while, also where a pipe stays silent. Bounded: a line longer than kLineBytesMax is skipped and told as such, and
-// never held. Empty lines are counted and not given.
+// Blocking, so that a caller with an event loop calls it by run_blocking; it gives back what it has after a
+// short while, also where a pipe stays silent. Bounded: a line longer than kLineBytesMax is skipped and told
+// as such, and never held. Empty lines are counted and not given.
 #pragma once
 
 #include <chrono>
@@ -33,8 +33,9 @@ class LineSource {
   // `path`: a file, or `-` for stdin. Throws UserError when it can't be opened.
   explicit LineSource(const std::string& path);
 
-  // Up to `lines_max` lines; fewer, or none, when `wait` is over or the file ends. Throws UserError when it can't be
-  // read further: also for a compressed file that is broken or cut off. The whole lines before that were given.
+  // Up to `lines_max` lines; fewer, or none, when `wait` is over or the file ends. Throws UserError when it
+  // can't be read further: also for a compressed file that is broken or cut off. The whole lines before that
+  // were given.
   std::vector<Line> read(std::size_t lines_max, std::chrono::milliseconds wait);
   [[nodiscard]] bool ended() const { return ended_; }
 

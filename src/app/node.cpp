@@ -245,7 +245,8 @@ class Node {
     for (const auto& warning : exposure_warnings(config_, options_.roles)) log::warning("node", warning);
   }
 
-  // What root was needed for is done: ports below 1024 are taken, and certificates and tokens that nobody else may see are read.
+  // What root was needed for is done: ports below 1024 are taken, and certificates and tokens that nobody
+  // else may see are read.
   void give_up_root() {
     if (geteuid() != 0) return;
     if (!gives_up_root(config_)) {
@@ -480,7 +481,8 @@ Expected<void> check_node(const Config& config, const NodeOptions& options, bool
 int run_node(const Config& config, const NodeOptions& options) {
   if (gives_up_root(config)) {
     refuse_new_privileges();
-    // Root's home is closed to whom the node becomes, and libpq gives TLS up where it can't look into its home.
+    // Root's home is closed to whom the node becomes, and libpq gives TLS up where it can't look into its
+    // home.
     ::unsetenv("HOME");
   }
   configure_logs(config);

@@ -1,4 +1,5 @@
-// How far a long command is, on stderr: a line that is written over on a terminal, one every ten seconds elsewhere.
+// How far a long command is, on stderr: a line that is written over on a terminal, one every ten seconds
+// elsewhere.
 #pragma once
 
 #include <chrono>

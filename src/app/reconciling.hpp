@@ -1,6 +1,6 @@
-// Brings two relays to the same events by NIP-77, so that only what is missing travels: compares, fetches what is lacking here,
-// sends what the peer lacks. What is too much at once, here or there, is split by time, so that any number of events can be
-// compared; repeating it costs the comparison alone.
+// Brings two relays to the same events by NIP-77, so that only what is missing travels: compares, fetches
+// what is lacking here, sends what the peer lacks. What is too much at once, here or there, is split by time,
+// so that any number of events can be compared; repeating it costs the comparison alone.
 //
 //   take a span of time ──▶ read our ids ──▶ compare ──▶ fetch and store ──▶ send ──▶ next span
 //         ▲──────── too many: the halves of it ◀──┘

@@ -1,5 +1,5 @@
-// A relay as the commands `query`, `publish`, `sync` and `backfill` talk to it: any one, ours or another's. Answers the relay's challenge
-// (NIP-42) where a key was given.
+// A relay as the commands `query`, `publish`, `sync` and `backfill` talk to it: any one, ours or another's.
+// Answers the relay's challenge (NIP-42) where a key was given.
 #pragma once
 
 #include <deque>
@@ -27,15 +27,17 @@ nostr::SecretKey read_key_file(const std::string& path);
 
 class RelayClient {
  public:
-  // With a key it waits for the relay's challenge and has answered it; a relay that sends none within a few seconds is
-  // talked to without. Throws UserError or NetError.
+  // With a key it waits for the relay's challenge and has answered it; a relay that sends none within a few
+  // seconds is talked to without. Throws UserError or NetError.
   static Task<std::unique_ptr<RelayClient>> connect(RelayAddress relay, std::optional<nostr::SecretKey> key);
 
   Task<void> send(std::string message);
-  // The next message that is not about logging in; NOTICEs go to stderr, or to whoever has asked for them. Nothing: the relay has closed the connection.
-  // Throws NetError when nothing came within `limit`, UserError when the relay refuses the key.
+  // The next message that is not about logging in; NOTICEs go to stderr, or to whoever has asked for them.
+  // Nothing: the relay has closed the connection. Throws NetError when nothing came within `limit`, UserError
+  // when the relay refuses the key.
   Task<std::optional<nostr::RelayMessage>> receive(std::chrono::milliseconds limit);
-  // Whether a refusal `auth-required:` is worth a second try: waits a moment for a challenge that is still to come.
+  // Whether a refusal `auth-required:` is worth a second try: waits a moment for a challenge that is still to
+  // come.
   Task<bool> log_in();
   Task<void> close();
 

@@ -1,8 +1,9 @@
-// Another relay, as `todoke sync` and `todoke backfill` ask it: for the difference between its events and ours (NIP-77), and
-// for events. What it refuses with `rate-limited:` is asked again after a pause, what it refuses with `auth-required:` once
-// after logging in.
+// Another relay, as `todoke sync` and `todoke backfill` ask it: for the difference between its events and
+// ours (NIP-77), and for events. What it refuses with `rate-limited:` is asked again after a pause, what it
+// refuses with `auth-required:` once after logging in.
 //
-// Bounded: what one answer may hold, so that a hostile relay fills no memory and keeps nobody waiting for ever.
+// Bounded: what one answer may hold, so that a hostile relay fills no memory and keeps nobody waiting for
+// ever.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ class RelayPeer {
  public:
   explicit RelayPeer(RelayClient& relay) : relay_(relay) {}
 
-  // Nothing: the peer says that these are too many events. `on_round` is called after each round. Throws NoNegentropy,
-  // UserError for a refusal, NetError.
+  // Nothing: the peer says that these are too many events. `on_round` is called after each round. Throws
+  // NoNegentropy, UserError for a refusal, NetError.
   Task<std::optional<Difference>> compare(const nostr::Filter& filter, const nostr::NegSet& set,
                                           std::function<void(const nostr::NegClient&)> on_round);
   // The answer to a REQ, up to its EOSE. Throws UserError for a refusal, NetError.

@@ -1,4 +1,5 @@
-// The event loops of a process, each with a thread of its own, which has its name (`top -H`), and who lives on which:
+// The event loops of a process, each with a thread of its own, which has its name (`top -H`), and who lives
+// on which:
 //
 //   main         the supervisor, the database and its listener, orders, the internal listener: what must go
 //                on whatever the public does

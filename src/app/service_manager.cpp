@@ -46,7 +46,7 @@ void tell_service_manager(std::string_view state) {
     const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
     sent = socket && sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
-                                    reinterpret_cast<const sockaddr*>(&address), size) >= 0;
+                            reinterpret_cast<const sockaddr*>(&address), size) >= 0;
   }
   if (!sent) {
     const auto why = path.size() < sizeof address.sun_path

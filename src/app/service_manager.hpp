@@ -1,5 +1,5 @@
-// What systemd hears of a node that it has started (Type=notify, WatchdogSec): that it is ready, that it stops, and,
-// as long as its main loop turns, that it lives. Without a service manager nothing is sent.
+// What systemd hears of a node that it has started (Type=notify, WatchdogSec): that it is ready, that it
+// stops, and, as long as its main loop turns, that it lives. Without a service manager nothing is sent.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace todoke::app {
 
-// One datagram to the socket of the service manager, such as READY=1. One that can't be sent is logged: the manager would
-// take the node for one that never came up.
+// One datagram to the socket of the service manager, such as READY=1. One that can't be sent is logged: the
+// manager would take the node for one that never came up.
 void tell_service_manager(std::string_view state);
 
 // How often the service manager wants to hear from this process; nothing when it does not ask.

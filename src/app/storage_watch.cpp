@@ -136,8 +136,8 @@ void StorageWatch::report(const std::string& shortest) {
 
 Task<void> StorageWatch::try_to_write() {
   const auto tried = co_await attempt(write_and_forget());
-  // Only the server's word that it has no room counts; a role that may make no temporary table finds out by the
-  // next commit.
+  // Only the server's word that it has no room counts; a role that may make no temporary table finds out by
+  // the next commit.
   if (!tried && (pg::found_disk_full(tried.error()) || !is_a<pg::Error>(tried.error()))) co_return;
   storage_.set_refused(false);
   was_refused_ = false;

@@ -2,8 +2,8 @@
 //
 //   every second   asks how much is free under each folder; below `free_bytes_min` the disk is low, until a
 //                  quarter more is free
-//   53100          somebody's commit was refused: every 5 s a try to write 8 MiB, which are thrown away, until
-//                  the server takes it
+//   53100          somebody's commit was refused: every 5 s a try to write 8 MiB, which are thrown away,
+//                  until the server takes it
 //
 // Between two looks a node writes what its disk takes in a second; `free_bytes_min` has to be more than that.
 // Seen as a metric, the health line `storage` and a line of the log at each change.

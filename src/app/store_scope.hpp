@@ -1,5 +1,5 @@
-// What a command needs that stores events beside a running node or without one: connections, a watch on the disk, the way in
-// (relay/import.hpp), and a reader. For as long as `work` takes.
+// What a command needs that stores events beside a running node or without one: connections, a watch on the
+// disk, the way in (relay/import.hpp), and a reader. For as long as `work` takes.
 #pragma once
 
 #include <functional>

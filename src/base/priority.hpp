@@ -11,8 +11,8 @@ enum class Priority {
   // and where the kernel knows it (Linux 6.12) its slice is 100 ms, longer than that of others. With the nice
   // value alone they would wait for the end of a slice, 1 to 3 ms each time (docs/decisions, 0011).
   background,
-  // The same with ten more. Where this process may use several processors it also keeps off the first of them,
-  // so that one is always left for everybody else.
+  // The same with ten more. Where this process may use several processors it also keeps off the first of
+  // them, so that one is always left for everybody else.
   last,
 };
 

@@ -34,7 +34,8 @@ constexpr std::string_view cut_until(std::string_view& rest, char separator) {
   return piece;
 }
 
-// The number that the whole text is: digits, and a minus where T has a sign. Nothing for anything else and for what T can't hold.
+// The number that the whole text is: digits, and a minus where T has a sign. Nothing for anything else and
+// for what T can't hold.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   T number{};

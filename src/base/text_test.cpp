@@ -1,4 +1,6 @@
 // Hex, hashes, files, JSON text, backoff and errors: the small pieces.
+#include "base/text.hpp"
+
 #include <array>
 #include <chrono>
 #include <limits>
@@ -13,7 +15,6 @@
 #include "base/fd.hpp"
 #include "base/json_writer.hpp"
 #include "base/sha256.hpp"
-#include "base/text.hpp"
 
 namespace todoke {
 namespace {

@@ -73,8 +73,8 @@ class Complaint {
   std::string text_;
 };
 
-// Runs the program to its end; throws UserError that begins with `failed` when it does not end well. `on_line` gets its output,
-// on another thread; true: the line is no complaint.
+// Runs the program to its end; throws UserError that begins with `failed` when it does not end well.
+// `on_line` gets its output, on another thread; true: the line is no complaint.
 void run_well(Program program, const std::string& failed,
               const std::function<bool(const std::string&)>& on_line = {}) {
   Complaint complaint;

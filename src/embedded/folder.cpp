@@ -90,8 +90,8 @@ bool is_of_a_node(std::string_view name) {
          (name.starts_with("gossip") && name.ends_with(".key"));
 }
 
-// A folder of root's is given away. It must be root's all the way down to it, or somebody could have led us there; and one that
-// the system lives by (/, /etc, root's home) is no data folder, whoever typed it.
+// A folder of root's is given away. It must be root's all the way down to it, or somebody could have led us
+// there; and one that the system lives by (/, /etc, root's home) is no data folder, whoever typed it.
 void refuse_folder_of_the_system(const std::string& data_dir, const std::string& folder) {
   namespace fs = std::filesystem;
   struct stat info{};

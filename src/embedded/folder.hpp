@@ -39,9 +39,10 @@ std::string url_of(const Layout& layout, std::string_view role = kOwnerRole,
 
 // Makes the data folder with its parents, for `user`. Throws UserError when it can't be made or written to.
 void make_data_folder(const Layout& layout, const User& user);
-// For root: makes the data folder and gives what root has left in it, and in the folder of the socket, to the user. Follows no
-// link and passes over files with a second name, which may be files of others. Throws UserError where the folder or the cluster
-// belongs to a third user, or the user can't reach the folder. Blocking: a look at every file of the cluster.
+// For root: makes the data folder and gives what root has left in it, and in the folder of the socket, to the
+// user. Follows no link and passes over files with a second name, which may be files of others. Throws
+// UserError where the folder or the cluster belongs to a third user, or the user can't reach the folder.
+// Blocking: a look at every file of the cluster.
 void take_over(const Layout& layout, const User& user);
 // Makes the folder of the socket, or takes the one that is there when it is ours. A link or a folder of
 // somebody else is refused with UserError.

@@ -55,8 +55,8 @@ constexpr pg::Statement kNodeRoleExists{"node_role_exists",
 constexpr pg::Statement kDatabaseExists{"database_exists",
                                         "SELECT 1 FROM pg_catalog.pg_database WHERE datname = 'todoke'"};
 
-// Of the disk, before the server is started: recovery writes pages and ends with a checkpoint, which needs a new
-// segment or two of the WAL (16 MiB each). A server that finds less stops again at once.
+// Of the disk, before the server is started: recovery writes pages and ends with a checkpoint, which needs a
+// new segment or two of the WAL (16 MiB each). A server that finds less stops again at once.
 constexpr std::uint64_t kRoomToStart = 64ULL * 1024 * 1024;
 constexpr milliseconds kLookForRoom(1'000);
 constexpr int kMebibyteBits = 20;

@@ -6,11 +6,10 @@
 //
 // Promises: durable (checksums, fsync), reachable through a private Unix socket only unless log.listen opens
 // TCP (tcp.hpp), never runs as root. When todoke dies Postgres stops by itself (child.hpp); when Postgres
-// dies, run() throws and start() brings it back with all that was committed; without room on its disk it waits
-// for room first, and says so once. A backend that crashes is
-// Postgres' own affair: it recovers without our help. Stopping takes at most 5 s: a fast shutdown, after 4 s
-// an immediate one (the next start replays the log). Costs: a thread that reads its log, and the memory of
-// settings.hpp.
+// dies, run() throws and start() brings it back with all that was committed; without room on its disk it
+// waits for room first, and says so once. A backend that crashes is Postgres' own affair: it recovers without
+// our help. Stopping takes at most 5 s: a fast shutdown, after 4 s an immediate one (the next start replays
+// the log). Costs: a thread that reads its log, and the memory of settings.hpp.
 #pragma once
 
 #include <memory>
@@ -46,7 +45,8 @@ class Postgres final : public Service {
   // For libpq, as the owner of the database; valid before start() too.
   [[nodiscard]] std::string connection_string() const { return url_of(layout_); }
   [[nodiscard]] const Layout& layout() const { return layout_; }
-  // Reads the files of the certificate of TCP now, while they can be read. Otherwise the first start() does. Throws UserError.
+  // Reads the files of the certificate of TCP now, while they can be read. Otherwise the first start() does.
+  // Throws UserError.
   void read_certificate();
   // Reads the certificate of TCP again, for connections that come. Refused, and the old one stays, when the
   // files are not right. Small files; blocks for as long as they take.

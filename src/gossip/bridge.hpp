@@ -65,7 +65,8 @@ class Bridge final : public PeriodicService, public outbox::GossipOut, private E
   // From anywhere: what holds from now on.
   void change(const Config& config);
 
-  // From anywhere; a second old at the most. {"node_id", "addresses", "peer", "peers", "neighbours", "topics"}.
+  // From anywhere; a second old at the most. {"node_id", "addresses", "peer", "peers", "neighbours",
+  // "topics"}.
   [[nodiscard]] std::string info_json() const { return *info_.load(); }
 
   [[nodiscard]] bool essential() const override { return false; }

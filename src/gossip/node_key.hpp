@@ -1,5 +1,6 @@
 // The key that a relay process has in the gossip network: a file of the data folder that only its user can
-// read, made at the first start. Each process on a data folder has its own: gossip.key, gossip-2.key and so on.
+// read, made at the first start. Each process on a data folder has its own: gossip.key, gossip-2.key and so
+// on.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,5 @@
-// A node to dial, as people write it: `node_id@host:port`, with 64 hex digits, and an IPv6 address in brackets.
+// A node to dial, as people write it: `node_id@host:port`, with 64 hex digits, and an IPv6 address in
+// brackets.
 #pragma once
 
 #include <string>

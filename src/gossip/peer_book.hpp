@@ -1,5 +1,5 @@
-// The nodes to dial: those of the key gossip.peers and those of the table gossip_peers, which it follows, woken
-// by NOTIFY and by a look now and then. Readers get an immutable list and never wait.
+// The nodes to dial: those of the key gossip.peers and those of the table gossip_peers, which it follows,
+// woken by NOTIFY and by a look now and then. Readers get an immutable list and never wait.
 //
 // Bounded: `kPeersMax` of the table, the oldest.
 #pragma once

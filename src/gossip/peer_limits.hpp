@@ -1,6 +1,6 @@
 // What a neighbour may cost. A message is charged before anybody looks into it, to whoever passed it on; one
-// that broke a rule is charged to a second account, and who has overdrawn that is not listened to for a while.
-// The library passes messages on unread, so a neighbour may be charged for what another node made.
+// that broke a rule is charged to a second account, and who has overdrawn that is not listened to for a
+// while. The library passes messages on unread, so a neighbour may be charged for what another node made.
 //
 // Bounded: `peers_max` neighbours that are not listened to. Not thread-safe.
 #pragma once

@@ -1,7 +1,7 @@
-// What passes between the gossip loop and the library. Messages that came wait to be looked at: the library has no
-// back-pressure and drops what is not taken at once, so that its threads put them here. Events wait to be sent, in the order of
-// their commits. What does not fit is dropped, and its owner counts it; other nodes get a dropped event when they fill what
-// they missed. Thread-safe.
+// What passes between the gossip loop and the library. Messages that came wait to be looked at: the library
+// has no back-pressure and drops what is not taken at once, so that its threads put them here. Events wait to
+// be sent, in the order of their commits. What does not fit is dropped, and its owner counts it; other nodes
+// get a dropped event when they fill what they missed. Thread-safe.
 #pragma once
 
 #include <algorithm>

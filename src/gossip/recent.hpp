@@ -1,5 +1,5 @@
-// What came by gossip lately, and in which channel: an event of several topics that several nodes pass on from
-// one into the other goes out of this node only where it has not been seen yet. Two generations, at most
+// What came by gossip lately, and in which channel: an event of several topics that several nodes pass on
+// from one into the other goes out of this node only where it has not been seen yet. Two generations, at most
 // 2 * `kGenerationMax` entries, about 4 MB.
 #pragma once
 

@@ -1,5 +1,5 @@
-// When something that does not work yet is tried again: at once, then after a second, two, four, up to a quarter
-// of a minute. Pure, two words: there is one for each topic.
+// When something that does not work yet is tried again: at once, then after a second, two, four, up to a
+// quarter of a minute. Pure, two words: there is one for each topic.
 #pragma once
 
 #include <algorithm>

@@ -61,9 +61,10 @@ inline constexpr Key<std::vector<std::string>> kHosts{{
 inline constexpr Key<std::int64_t> kConnectionsMax{{
     .name = "server.connections_max",
     .fallback = "10000",
-    .meaning = "Open connections of a listener, WebSockets included. Beyond it the one goes that has said nothing "
-               "for the longest time; where all have spoken, the new one gets 503. The process needs as "
-               "many file descriptors, and some more (ulimit -n).",
+    .meaning =
+        "Open connections of a listener, WebSockets included. Beyond it the one goes that has said nothing "
+        "for the longest time; where all have spoken, the new one gets 503. The process needs as "
+        "many file descriptors, and some more (ulimit -n).",
     .min = 1,
     .max = 1'000'000,
 }};
@@ -112,7 +113,8 @@ inline constexpr Key<std::chrono::milliseconds> kDrainTimeout{{
 inline constexpr Key<bool> kReusePort{{
     .name = "server.reuse_port",
     .fallback = "false",
-    .meaning = "Another process with the same setting may listen on server.listen and server.internal_listen at the same time "
+    .meaning = "Another process with the same setting may listen on server.listen and server.internal_listen "
+               "at the same time "
                "(SO_REUSEPORT), so that a new node serves before the old one stops. Only with database.url.",
 }};
 inline constexpr Key<std::int64_t> kIoThreads{{

@@ -117,7 +117,8 @@ void Connection::bark() {
   }
 }
 
-// Between requests that is what becomes of every connection; after a TLS handshake nobody has asked for anything.
+// Between requests that is what becomes of every connection; after a TLS handshake nobody has asked for
+// anything.
 void Connection::end_idle() {
   if (requests_ == 1) {
     context_->refused(Refusal::silent, transport_->peer_ip());

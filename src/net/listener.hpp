@@ -17,8 +17,8 @@ struct AcceptedSocket {
 
 class Listener {
  public:
-  // Binds and listens (SO_REUSEADDR; `shares_port`: also SO_REUSEPORT, and every listener that has the port must do so). Throws
-  // UserError when it can't.
+  // Binds and listens (SO_REUSEADDR; `shares_port`: also SO_REUSEPORT, and every listener that has the port
+  // must do so). Throws UserError when it can't.
   Listener(const Executor& executor, const SocketAddress& where, bool shares_port = false);
   ~Listener();
 

@@ -1,11 +1,11 @@
 // Rate limits: a token bucket for each key (a network of addresses, a public key). Pure: time comes from the
 // clock that is given. Thread-safe; a call takes one lock for about a microsecond.
 //
-// Bounded: at most `keys_max` buckets. A full bucket is the same as none, so full ones go when room is needed,
-// and only those: nobody gets tokens back because others made the node forget. Where none is full, a key that
-// has no bucket shares one of kCrowds with others (its Charge says with whom), and the shared bucket is as
-// large as those of kCrowdTimes keys. So a client whose bucket is there notices nothing of an attack with a
-// million addresses, a newcomer gets less than usual, and all newcomers together get a bounded amount.
+// Bounded: at most `keys_max` buckets. A full bucket is the same as none, so full ones go when room is
+// needed, and only those: nobody gets tokens back because others made the node forget. Where none is full, a
+// key that has no bucket shares one of kCrowds with others (its Charge says with whom), and the shared bucket
+// is as large as those of kCrowdTimes keys. So a client whose bucket is there notices nothing of an attack
+// with a million addresses, a newcomer gets less than usual, and all newcomers together get a bounded amount.
 #pragma once
 
 #include <atomic>
@@ -53,11 +53,11 @@ class RateLimiter {
   // Takes `cost` tokens from the bucket of `key`, or none when there are not enough. What costs more than a
   // full bucket holds takes a full one.
   Verdict take(std::string_view key, double cost = 1);
-  // Takes `cost` tokens from every one of the buckets, or none from any. A bucket that stands for several of the
-  // charges pays once.
+  // Takes `cost` tokens from every one of the buckets, or none from any. A bucket that stands for several of
+  // the charges pays once.
   Verdict take(std::span<const Charge> charges, double cost = 1);
-  // Takes `cost` tokens for what was done already, also where they are not there: a bucket owes a full one at most,
-  // and what is asked for next is refused until it has enough again.
+  // Takes `cost` tokens for what was done already, also where they are not there: a bucket owes a full one at
+  // most, and what is asked for next is refused until it has enough again.
   void charge(std::span<const Charge> charges, double cost);
   // Holds at once; a bucket has at most the new burst.
   void set(Rate rate, bool on);

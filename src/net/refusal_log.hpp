@@ -1,8 +1,8 @@
 // What the log says of refused clients: a line a second at most, with the client's address cut to its network
 // and how many were left out. And one thing that the refusals give away: where most of them hit one peer that
 // names other clients (X-Forwarded-For) and is no listed proxy, all clients behind it count as one; a line
-// says so every ten minutes, and todoke_proxy_suspected_total counts (`todoke doctor` looks at it). Anybody can
-// send such a header, so this is a hint and has no other effect.
+// says so every ten minutes, and todoke_proxy_suspected_total counts (`todoke doctor` looks at it). Anybody
+// can send such a header, so this is a hint and has no other effect.
 //
 // Time is an argument. Bounded: two addresses. Thread-safe.
 #pragma once

@@ -27,8 +27,8 @@ namespace todoke::net {
 using Handler = std::function<Task<Response>(Request&)>;
 // Null: no room for one more connection; the client gets 503.
 using WsHandlerFactory = std::function<std::shared_ptr<WsHandler>(const Request&)>;
-// Charges the client for a request, before its body is read and its handler is called. The answer to give where
-// the client has used up its rate (429); the connection ends with it. From any thread.
+// Charges the client for a request, before its body is read and its handler is called. The answer to give
+// where the client has used up its rate (429); the connection ends with it. From any thread.
 using Toll = std::function<std::optional<Response>(const Request&)>;
 
 struct RouteOptions {
@@ -68,8 +68,8 @@ class Router {
   void add(std::string_view method, std::string_view pattern, Handler handler, RouteOptions options = {});
   void add_websocket(std::string_view pattern, WsHandlerFactory factory, WsOptions options = {});
 
-  // Every request pays but upgrades to WebSocket, whose factory decides, and those of routes that say so. Without
-  // one nobody pays.
+  // Every request pays but upgrades to WebSocket, whose factory decides, and those of routes that say so.
+  // Without one nobody pays.
   void set_toll(Toll toll) { toll_ = std::move(toll); }
   [[nodiscard]] std::optional<Response> pay_toll(const Request& request) const {
     return toll_ ? toll_(request) : std::nullopt;

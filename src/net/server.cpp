@@ -24,15 +24,15 @@ namespace {
 constexpr std::chrono::milliseconds kAcceptPause(100);
 constexpr std::chrono::seconds kAcceptComplaintInterval(60);
 constexpr std::chrono::seconds kResolveTimeout(10);
-// Connections beyond a bound that are told so at the same time; further ones are closed without a word. Closing
-// at once after the answer would make their kernel drop it, so they have a moment to hang up.
+// Connections beyond a bound that are told so at the same time; further ones are closed without a word.
+// Closing at once after the answer would make their kernel drop it, so they have a moment to hang up.
 constexpr std::size_t kRefusalsMax = 64;
 constexpr std::chrono::milliseconds kRefusalTimeout(1'000);
 // What they send meanwhile is read and dropped, so many times.
 constexpr std::size_t kRefusalReadBytes = 16 * 1024;
 constexpr unsigned kRefusalReadsMax = 8;
-// Connections that a worker has been given and has not begun with. Further ones wait here, and not in the line of
-// the worker's loop before those whom it serves.
+// Connections that a worker has been given and has not begun with. Further ones wait here, and not in the
+// line of the worker's loop before those whom it serves.
 constexpr std::size_t kBeginningMax = 16;
 // How often the log says that handlers keep the server from stopping.
 constexpr std::chrono::seconds kStragglerComplaintInterval(5);

@@ -1,16 +1,17 @@
 // An HTTP/1.1 server with WebSocket upgrades, on one address.
 //
-// A connection that has said nothing costs next to nothing (porch.hpp) and goes to no worker. Those that speak are
-// spread round-robin over the workers, which take them at their own pace, and each stays on its own. Requests of a
-// connection are answered one after the other, in order (pipelining). Everything a peer can make the server wait for has a
-// limit (ServerLimits).
+// A connection that has said nothing costs next to nothing (porch.hpp) and goes to no worker. Those that
+// speak are spread round-robin over the workers, which take them at their own pace, and each stays on its
+// own. Requests of a connection are answered one after the other, in order (pipelining). Everything a peer
+// can make the server wait for has a limit (ServerLimits).
 //
 // A handler that is over its deadline is not interrupted: the client gets 503 DEADLINE_EXCEEDED and the
 // connection ends; what the handler returns later is dropped. So handlers must bound their own waits, as
 // every query does; run() waits for them.
 //
 // stop(): no new connections; idle ones are closed, requests under way are answered with `Connection: close`,
-// WebSockets answer what they have read and get close 1012 (WsConnection::drain). What is left after drain_timeout is cut.
+// WebSockets answer what they have read and get close 1012 (WsConnection::drain). What is left after
+// drain_timeout is cut.
 #pragma once
 
 #include <chrono>
@@ -28,19 +29,20 @@
 
 namespace todoke::net {
 
-// Only connections_max, connections_per_address, header_timeout and drain_timeout are keys. A route that needs another limit for its body or its
-// handler has one (router.hpp), and nobody has a reason to turn the rest.
+// Only connections_max, connections_per_address, header_timeout and drain_timeout are keys. A route that
+// needs another limit for its body or its handler has one (router.hpp), and nobody has a reason to turn the
+// rest.
 struct ServerLimits {
-  // Over it the one that has been silent for the longest time is closed, or where all have spoken the newcomer
-  // gets 503.
+  // Over it the one that has been silent for the longest time is closed, or where all have spoken the
+  // newcomer gets 503.
   std::size_t connections_max = 10'000;
-  // Open connections of a client (client_network.hpp), over it: 429 and close. Those that come through a listed
-  // proxy count by the client that it names, and WebSockets alone. 0: no limit.
+  // Open connections of a client (client_network.hpp), over it: 429 and close. Those that come through a
+  // listed proxy count by the client that it names, and WebSockets alone. 0: no limit.
   std::size_t connections_per_address = 0;
   NetworkPrefixes prefixes;
   std::size_t body_bytes_max = 1024 * 1024;
-  // From a request's first byte to the end of its header, for a TLS handshake, and for the first byte of a new
-  // connection: ten times what a slow mobile line takes, and short enough that slow attackers don't fill
+  // From a request's first byte to the end of its header, for a TLS handshake, and for the first byte of a
+  // new connection: ten times what a slow mobile line takes, and short enough that slow attackers don't fill
   // connections_max.
   std::chrono::milliseconds header_timeout{10'000};
   std::chrono::milliseconds body_timeout{30'000};  // for the whole body
@@ -66,8 +68,8 @@ struct ServerConfig {
 
 class HttpServer final : public Service {
  public:
-  // `executor` is where bind(), start(), run() and stop() are called; it accepts, and a flood keeps it busy. Each
-  // of `workers` must run its work on one thread at a time. `tracer` may be null.
+  // `executor` is where bind(), start(), run() and stop() are called; it accepts, and a flood keeps it busy.
+  // Each of `workers` must run its work on one thread at a time. `tracer` may be null.
   HttpServer(ServerConfig config, Executor executor, const std::vector<Executor>& workers,
              metrics::Registry& registry, Tracer* tracer = nullptr);
   ~HttpServer() override;
@@ -81,7 +83,8 @@ class HttpServer final : public Service {
   Task<void> run() override;
   void stop() override;
 
-  // From anywhere. Reads certificate and key again: new connections use them. What is refused leaves those in use.
+  // From anywhere. Reads certificate and key again: new connections use them. What is refused leaves those in
+  // use.
   Expected<void> reload();
 
   // From now on; from anywhere.

@@ -7,9 +7,8 @@
 // serves everybody).
 //
 // Bounded: message size, inflated size, frames waiting to be sent (a peer that reads too slowly is closed
-// with 1008 and nobody else notices), time without traffic, time a message may take to arrive, time a write may
-// take (then the connection is cut
-// without a close frame: the socket takes nothing).
+// with 1008 and nobody else notices), time without traffic, time a message may take to arrive, time a write
+// may take (then the connection is cut without a close frame: the socket takes nothing).
 #pragma once
 
 #include <chrono>
@@ -64,8 +63,9 @@ class WsHandler {
   // long.
   virtual void on_written(std::size_t bytes) { static_cast<void>(bytes); }
   virtual void on_pong(std::string_view payload) { static_cast<void>(payload); }
-  // After WsConnection::drain(): everything that was read has been handed over, and no message follows. True: it still has
-  // answers to give, and closes the connection itself when it has given them. False: the connection closes with 1012.
+  // After WsConnection::drain(): everything that was read has been handed over, and no message follows. True:
+  // it still has answers to give, and closes the connection itself when it has given them. False: the
+  // connection closes with 1012.
   virtual bool on_drain() { return false; }
 };
 

@@ -1,9 +1,9 @@
 // The receiving half of a WebSocket: bytes in, events out. No I/O and no clock, so that a fuzzer can
 // drive it.
 //
-// libwslay's frame layer reads headers, lengths and masks. This class decides what a sequence of frames means.
-// libwslay's event layer can't: it checks the reason of a close frame wrongly when the frame arrives in
-// pieces, keeps a block of memory for each fragment, refuses the codes 1012 to 1014, and answers through a
+// libwslay's frame layer reads headers, lengths and masks. This class decides what a sequence of frames
+// means. libwslay's event layer can't: it checks the reason of a close frame wrongly when the frame arrives
+// in pieces, keeps a block of memory for each fragment, refuses the codes 1012 to 1014, and answers through a
 // queue of its own.
 //
 // Costs about 4.5 KiB for each connection; a message that arrives in one piece is handed on without being

@@ -26,7 +26,8 @@ constexpr std::size_t kNegPieces = 16;
 constexpr std::size_t kNegSplitMin = 2 * kNegPieces;
 // What is kept free at the end of a message: a skipped range, and a fingerprint of all that is left.
 constexpr std::size_t kNegTailBytes = 256;
-// A range in pieces, each with its bound (a time, a length, 32 bytes), mode and fingerprint; or ids with their bound.
+// A range in pieces, each with its bound (a time, a length, 32 bytes), mode and fingerprint; or ids with
+// their bound.
 constexpr std::size_t kNegRangeBytes = 1'400;
 static_assert(kNegMessageBytesMin > kNegTailBytes + kNegRangeBytes);
 
@@ -137,7 +138,8 @@ class NegWriting {
   }
   [[nodiscard]] std::size_t size() const { return out_.size(); }
 
-  // There is nothing to do up to here. Written only when something follows: the end of a message says the same.
+  // There is nothing to do up to here. Written only when something follows: the end of a message says the
+  // same.
   void skip_to(const NegBound& end) { skipped_ = end; }
 
   void fingerprint(const NegBound& end, const NegFingerprint& fingerprint) {
@@ -189,8 +191,8 @@ void write_difference(NegWriting& out, const NegSet& set, std::size_t from, std:
   }
 }
 
-// What the two sides do otherwise when the other one names its ids in a range. Gives where in the set it stopped: before
-// `to` where the message has no more room.
+// What the two sides do otherwise when the other one names its ids in a range. Gives where in the set it
+// stopped: before `to` where the message has no more room.
 using OnIds = std::function<tl::expected<std::size_t, NegFault>(
     NegWriting& out, std::string_view ids, std::size_t from, std::size_t to, const NegBound& end)>;
 

@@ -1,17 +1,19 @@
 // Set reconciliation: two sides with a set of events each find out which ids the other lacks, at a cost that
 // grows with the difference and not with the sets (negentropy V1, the protocol of NIP-77). Pure.
 //
-// A message is a run of ranges that cover the whole of (created_at, id). For each the sender says a fingerprint of what
-// it has there, or all of its ids, or that there is nothing to do. The receiver compares: where fingerprints differ it
-// answers with the range in sixteen pieces, or, when it has fewer than 32 there, with its ids. The client, who began, learns
-// what either side lacks; the server keeps nothing but its set between two messages.
+// A message is a run of ranges that cover the whole of (created_at, id). For each the sender says a
+// fingerprint of what it has there, or all of its ids, or that there is nothing to do. The receiver compares:
+// where fingerprints differ it answers with the range in sixteen pieces, or, when it has fewer than 32 there,
+// with its ids. The client, who began, learns what either side lacks; the server keeps nothing but its set
+// between two messages.
 //
 //   client: open() ──▶ answer() ──▶ take() ──▶ answer() ──▶ … ──▶ take(): nothing left to ask
 //
-// Bounded: a message that is sent has at most the bytes that its caller allows; what does not fit is named by one fingerprint
-// and comes in the next round. Reading a message keeps nothing of it but the ids that the client lacks, of which it takes as
-// many as its caller allows. A set takes 40.5 bytes an event. A message costs what its ranges cost: a look-up each, and for a
-// fingerprint the sum of 128 ids and a hash, whatever the range; one of 128 KiB some 20 ms.
+// Bounded: a message that is sent has at most the bytes that its caller allows; what does not fit is named by
+// one fingerprint and comes in the next round. Reading a message keeps nothing of it but the ids that the
+// client lacks, of which it takes as many as its caller allows. A set takes 40.5 bytes an event. A message
+// costs what its ranges cost: a look-up each, and for a fingerprint the sum of 128 ids and a hash, whatever
+// the range; one of 128 KiB some 20 ms.
 #pragma once
 
 #include <array>

@@ -128,8 +128,8 @@ TEST(NegentropyTest, EqualSetsNeedOneMessageAndOneAnswer) {
   EXPECT_TRUE(client.need().empty());
 }
 
-// The crate `negentropy` 0.5.3, client and server, between the numbers to 600 without those that 7 divides and those without
-// what 11 divides.
+// The crate `negentropy` 0.5.3, client and server, between the numbers to 600 without those that 7 divides
+// and those without what 11 divides.
 TEST(NegentropyTest, MessagesAreThoseOfAnotherImplementationByteByByte) {
   std::vector<std::uint64_t> here;
   std::vector<std::uint64_t> there;

@@ -1,5 +1,5 @@
-// Whom an event is for: the keys in its `p` tags. Direct messages and gift wraps (is_private in kinds.hpp) are
-// shown to these and to their author, and to nobody else.
+// Whom an event is for: the keys in its `p` tags. Direct messages and gift wraps (is_private in kinds.hpp)
+// are shown to these and to their author, and to nobody else.
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
-// What a relay sends to its clients, as the operator's tools read it: EVENT, OK, EOSE, CLOSED, NOTICE, COUNT, AUTH,
-// NEG-MSG, NEG-ERR. Pure.
+// What a relay sends to its clients, as the operator's tools read it: EVENT, OK, EOSE, CLOSED, NOTICE, COUNT,
+// AUTH, NEG-MSG, NEG-ERR. Pure.
 //
-// Lenient where another relay may differ: elements beyond the known ones are left aside, and a message of an unknown
-// verb is `other`. Strict JSON all the same.
+// Lenient where another relay may differ: elements beyond the known ones are left aside, and a message of an
+// unknown verb is `other`. Strict JSON all the same.
 #pragma once
 
 #include <cstdint>

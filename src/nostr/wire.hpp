@@ -1,6 +1,6 @@
-// What a client may send: EVENT, REQ, CLOSE, COUNT, AUTH, NEG-OPEN, NEG-MSG, NEG-CLOSE. Text in, a typed message or a
-// typed refusal out; the refusal knows which answer it asks for, so that every EVENT gets an OK, every REQ or COUNT
-// a CLOSED, and every NEG-OPEN or NEG-MSG a NEG-ERR.
+// What a client may send: EVENT, REQ, CLOSE, COUNT, AUTH, NEG-OPEN, NEG-MSG, NEG-CLOSE. Text in, a typed
+// message or a typed refusal out; the refusal knows which answer it asks for, so that every EVENT gets an OK,
+// every REQ or COUNT a CLOSED, and every NEG-OPEN or NEG-MSG a NEG-ERR.
 #pragma once
 
 #include <cstdint>

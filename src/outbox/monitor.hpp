@@ -1,5 +1,6 @@
 // Watches how far the consumers are behind: a metric for each, the node's pressure (its input of the backlog,
-// and the whole of it as seen), a health line and a log line when it changes. Also whether the consumers that this node needs are run by anybody.
+// and the whole of it as seen), a health line and a log line when it changes. Also whether the consumers that
+// this node needs are run by anybody.
 #pragma once
 
 #include <map>

@@ -5,11 +5,12 @@
 //   2  low-priority topics are held
 //   3  by backlog: acceptance is tightened; by capacity: the oldest events go (relay/capacity.hpp)
 //
-// Two inputs press, each with steps of its own: how far the slowest mandatory consumer is behind, and how much of
-// what the node may keep is in use. The larger step counts; of the third only what its own input asks for happens.
+// Two inputs press, each with steps of its own: how far the slowest mandatory consumer is behind, and how
+// much of what the node may keep is in use. The larger step counts; of the third only what its own input asks
+// for happens.
 //
-// A step is taken when its threshold is reached, and given back only well below it, so that it does not flutter: a
-// backlog at half of the threshold, a share of the capacity five points below it.
+// A step is taken when its threshold is reached, and given back only well below it, so that it does not
+// flutter: a backlog at half of the threshold, a share of the capacity five points below it.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +33,8 @@ struct PressureThresholds {
   static constexpr PressureThresholds from(std::int64_t rows) { return {{rows, 5 * rows, 10 * rows}}; }
 };
 
-// Shares of the capacity, in thousandths. The first leaves time to make room by hand: at a steady rate a node that
-// took a month to fill 85 % reaches the third five days later. Events go only when all of it is in use.
+// Shares of the capacity, in thousandths. The first leaves time to make room by hand: at a steady rate a node
+// that took a month to fill 85 % reaches the third five days later. Events go only when all of it is in use.
 inline constexpr std::array<std::int64_t, kPressureMax> kCapacitySteps{850, 925, 1'000};
 inline constexpr std::int64_t kCapacityGivenBack = 50;
 

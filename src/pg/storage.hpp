@@ -5,8 +5,8 @@
 //   low       fewer bytes are free than capacity.min_free_bytes; only where the server is this node's own
 //   refused   the server ended a transaction with SQLSTATE 53100, wherever it runs
 //
-// What is under way goes on: settling of orders, consumers, purges. These are bounded by what was taken in, and
-// some of them make room.
+// What is under way goes on: settling of orders, consumers, purges. These are bounded by what was taken in,
+// and some of them make room.
 //
 // Thread-safe.
 #pragma once
@@ -36,8 +36,8 @@ class StorageFull : public std::runtime_error {
   StorageFull() : std::runtime_error("storage full") {}
 };
 
-// A quarter more than the least must be free before the disk counts as having room again, so that the state does
-// not flutter. Below 2^62 bytes.
+// A quarter more than the least must be free before the disk counts as having room again, so that the state
+// does not flutter. Below 2^62 bytes.
 constexpr std::uint64_t free_bytes_to_resume(std::uint64_t free_bytes_min) {
   return free_bytes_min + free_bytes_min / 4;
 }

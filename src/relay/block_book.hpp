@@ -1,8 +1,8 @@
-// The blocks of this database (cn_relay.blocks), as this process knows them. Follows the table: woken by NOTIFY, and
-// by a look every few seconds. Readers get an immutable set and never wait.
+// The blocks of this database (cn_relay.blocks), as this process knows them. Follows the table: woken by
+// NOTIFY, and by a look every few seconds. Readers get an immutable set and never wait.
 //
-// Bounded: BlockSet::kBlocksMax, read a page at a time so that the executor is free in between; what is beyond is left
-// out, which the log says.
+// Bounded: BlockSet::kBlocksMax, read a page at a time so that the executor is free in between; what is
+// beyond is left out, which the log says.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,7 @@
-// What the operator keeps out, as one immutable value: events by their author, their id or a topic, connections by
-// their address. Readers ask it for every event and every connection: a hash look-up each, one more for each `t` tag
-// where topics are blocked, and for an address one for each length of prefix in use. Pure; time is an argument.
+// What the operator keeps out, as one immutable value: events by their author, their id or a topic,
+// connections by their address. Readers ask it for every event and every connection: a hash look-up each, one
+// more for each `t` tag where topics are blocked, and for an address one for each length of prefix in use.
+// Pure; time is an argument.
 #pragma once
 
 #include <chrono>
@@ -24,8 +25,8 @@ enum class BlockKind : std::uint8_t { pubkey, event, ip, topic };
 std::string_view to_string(BlockKind kind);
 std::optional<BlockKind> block_kind(std::string_view text);
 
-// The one form of what a person writes: hex in lower case, an address or a block of addresses as cn_relay.blocks has
-// them (10.0.0.0/8). A topic id is taken as it is.
+// The one form of what a person writes: hex in lower case, an address or a block of addresses as
+// cn_relay.blocks has them (10.0.0.0/8). A topic id is taken as it is.
 Expected<std::string> block_value(BlockKind kind, std::string_view text);
 
 class BlockSet {

@@ -1,8 +1,9 @@
-// What an operator does with blocks: `todoke block`. Each call is one transaction with its row in cn_admin.audit, and
-// every relay of the database hears of it.
+// What an operator does with blocks: `todoke block`. Each call is one transaction with its row in
+// cn_admin.audit, and every relay of the database hears of it.
 //
-// Blocking an event ends its effect in the same transaction, with `delete` rows in the log (reason operator). What is
-// stored of an author or a topic stays, or is erased by the relays (eraser.hpp) where that is asked for.
+// Blocking an event ends its effect in the same transaction, with `delete` rows in the log (reason operator).
+// What is stored of an author or a topic stays, or is erased by the relays (eraser.hpp) where that is asked
+// for.
 #pragma once
 
 #include <cstdint>

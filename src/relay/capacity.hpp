@@ -1,23 +1,25 @@
-// Keeps the database within what it may hold: capacity.max_bytes and capacity.max_events for all of it, and the limits
-// of topics that let their oldest events go (for the others topic_gate.hpp refuses).
+// Keeps the database within what it may hold: capacity.max_bytes and capacity.max_events for all of it, and
+// the limits of topics that let their oldest events go (for the others topic_gate.hpp refuses).
 //
-//   measure ──▶ share in use ──▶ pressure (outbox/pressure.hpp): 85 % no backfill, 92.5 % low-priority topics held,
-//                                100 % the oldest week goes, one at each look, until 95 % is in use
+//   measure ──▶ share in use ──▶ pressure (outbox/pressure.hpp): 85 % no backfill, 92.5 % low-priority
+//                                topics held, 100 % the oldest week goes, one at each look, until 95 % is
+//                                in use
 //
-// Nothing younger than capacity.keep_days goes for the node, and only whole weeks do: what is kept longer than the node's
-// period, versions, ids and tombstones stay. Where no week is left that may go, the node takes no event (`restricted:
-// capacity`) until 95 % is in use. It never changes which topics are enabled.
+// Nothing younger than capacity.keep_days goes for the node, and only whole weeks do: what is kept longer
+// than the node's period, versions, ids and tombstones stay. Where no week is left that may go, the node
+// takes no event (`restricted: capacity`) until 95 % is in use. It never changes which topics are enabled.
 //
-// What counts as used is the smaller of two. The size of the database on the disk: below its limit there is nothing to
-// do. And what its content needs (bytes_needed), reckoned from the counters of cn_relay.topic_usage and the sizes of what
-// outlives the events: room inside of tables that was freed is used again, but files keep their size, which alone would
-// have everything purged. No rows are counted.
+// What counts as used is the smaller of two. The size of the database on the disk: below its limit there is
+// nothing to do. And what its content needs (bytes_needed), reckoned from the counters of
+// cn_relay.topic_usage and the sizes of what outlives the events: room inside of tables that was freed is
+// used again, but files keep their size, which alone would have everything purged. No rows are counted.
 //
-// In a topic that lets its oldest go, what lost its effect goes first, so that nobody drives the others' events out by
-// replacing one of his own again and again. A walk remembers its place in this process (purge.hpp).
+// In a topic that lets its oldest go, what lost its effect goes first, so that nobody drives the others'
+// events out by replacing one of his own again and again. A walk remembers its place in this process
+// (purge.hpp).
 //
-// Cost: a look every 5 s where there is a limit, once a minute otherwise. Several relays of one database all look; their
-// purges keep out of each other's way.
+// Cost: a look every 5 s where there is a limit, once a minute otherwise. Several relays of one database all
+// look; their purges keep out of each other's way.
 #pragma once
 
 #include <cstdint>
@@ -51,15 +53,16 @@ struct DatabaseUse {
   std::int64_t events = 0;
   std::int64_t bytes = 0;  // of the events, as topic_usage counts them
   std::int64_t kept = 0;   // of that, what no purge of weeks frees
-  // What is there without its event, about: ids that are only known, tombstones, current versions once more, who has
-  // vanished.
+  // What is there without its event, about: ids that are only known, tombstones, current versions once more,
+  // who has vanished.
   std::int64_t marks = 0;
 };
 
 Task<DatabaseUse> database_use(pg::Connection& connection, Deadline deadline);
 
-// Pure: what all of it needs on the disk. topic_usage leaves out the log and the search index. Measured with 10,000
-// notes of 110 and 660 bytes with three tags: 1.6 and 1.5 times what it counts, 2.3 and 2.5 times with the index.
+// Pure: what all of it needs on the disk. topic_usage leaves out the log and the search index. Measured with
+// 10,000 notes of 110 and 660 bytes with three tags: 1.6 and 1.5 times what it counts, 2.3 and 2.5 times with
+// the index.
 std::int64_t bytes_needed(const DatabaseUse& use, bool has_search);
 // Pure: what of that capacity can't free.
 std::int64_t bytes_that_stay(const DatabaseUse& use, bool has_search);
@@ -81,8 +84,8 @@ enum class WeekPurge {
 struct OldestPurge {
   // The oldest week of regular events, if it is older than so many days.
   std::function<Task<WeekPurge>(std::int32_t keep_days, std::int32_t regular_days)> week;
-  // About so many events of a topic: those that lost their effect, then the oldest of those that have no other topic.
-  // Gives how many went.
+  // About so many events of a topic: those that lost their effect, then the oldest of those that have no
+  // other topic. Gives how many went.
   std::function<Task<std::int64_t>(std::string topic, std::int64_t events)> of_topic;
 };
 

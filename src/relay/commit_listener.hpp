@@ -12,8 +12,8 @@ class CommitListener {
  public:
   virtual ~CommitListener() = default;
 
-  // Whoever has locked the log tells what the lock said, before anything else of that transaction: the first who finds the
-  // log in another place says so here, writer or eraser.
+  // Whoever has locked the log tells what the lock said, before anything else of that transaction: the first
+  // who finds the log in another place says so here, writer or eraser.
   void locked(const Appended& log);
   // After which seq the log goes on in its place, as locked() was told last; 0 before that.
   [[nodiscard]] nostr::Seq since() const { return since_.value_or(nostr::Seq{}); }
@@ -23,8 +23,8 @@ class CommitListener {
   virtual void lost_effect(const std::vector<Gone>& gone) = 0;
   // What a commit has done, in the order of the log.
   virtual void appended(const Appended& log, std::vector<LiveEventPtr> stored) = 0;
-  // The database was restored or promoted; cached content may be stale. Called by locked(), so before anything that was
-  // appended since is told.
+  // The database was restored or promoted; cached content may be stale. Called by locked(), so before
+  // anything that was appended since is told.
   virtual void restored() = 0;
   // The last seq of the log that this part has seen. Whatever is restored, the log goes on beyond it.
   [[nodiscard]] virtual nostr::Seq head() const = 0;

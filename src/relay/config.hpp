@@ -74,7 +74,8 @@ inline constexpr Key<std::string> kPubkey{{
 }};
 inline constexpr Key<std::vector<std::string>> kAdmins{{
     .name = "relay.admins",
-    .meaning = "Public keys of those who may ban authors, events and addresses over HTTP (NIP-86), 64 hex digits each.",
+    .meaning = "Public keys of those who may ban authors, events and addresses over HTTP (NIP-86), 64 hex "
+               "digits each.",
     .min = 0,
     .max = 100,
     .live = true,

@@ -23,15 +23,16 @@ inline constexpr std::size_t kTokenFilters = 5;
 std::size_t rows_of(const nostr::Event& event);
 
 // What stored events cost, beside the question that they answer: nothing below the size of an ordinary page
-// (relay.limit_default), then a token for every full kTokenRowsSent and kTokenBytesSent. What a COUNT counts is
-// neither made into events nor sent.
+// (relay.limit_default), then a token for every full kTokenRowsSent and kTokenBytesSent. What a COUNT counts
+// is neither made into events nor sent.
 inline constexpr std::size_t kTokenRowsSent = 500;
 inline constexpr std::size_t kTokenBytesSent = 256 * 1024;
 inline constexpr std::size_t kTokenRowsCounted = 50'000;
 
 double cost_of(std::size_t message_bytes, std::size_t rows = 0);
 double cost_of_question(std::size_t message_bytes, std::size_t filters);
-// Whose bucket those of an address share who have proven no key, where the address has several clients' rates.
+// Whose bucket those of an address share who have proven no key, where the address has several clients'
+// rates.
 std::string anonymous_of(const std::string& network);
 
 double cost_of_page(std::size_t rows, std::size_t bytes);

@@ -22,7 +22,8 @@ constexpr std::int64_t kBlocks = 64;
 constexpr std::size_t kErasedMax = 100;
 // Requests of a pass, and blocks; the others wait for the next one.
 constexpr std::int64_t kRequestsMax = 10'000;
-// The rest after a pass: that of a small node, and of one whose pass took so long that most of it was standstill.
+// The rest after a pass: that of a small node, and of one whose pass took so long that most of it was
+// standstill.
 constexpr double kRestMinSeconds = 5;
 constexpr double kRestMaxSeconds = 3'600;
 

@@ -1,15 +1,16 @@
-// Erases the events of those who have asked to vanish (NIP-62), after the writer has taken the request: everything of
-// the author up to the request, in effect or not, but requests to vanish; and gift wraps for them. And what is stored
-// of authors and topics that the operator has blocked, where the operator wants that (blocks.hpp).
+// Erases the events of those who have asked to vanish (NIP-62), after the writer has taken the request:
+// everything of the author up to the request, in effect or not, but requests to vanish; and gift wraps for
+// them. And what is stored of authors and topics that the operator has blocked, where the operator wants that
+// (blocks.hpp).
 //
-//    somebody waits ──▶ begin a pass for all that wait ──▶ blocks of events ──▶ blocks of versions ──▶ settle ──▶ rest
-//                                                    └─ erase what was found, some events at a time ─┘
+//    somebody waits ──▶ begin a pass for all ──▶ blocks of events ──▶ blocks of versions ──▶ settle ──▶ rest
+//                                            └─ erase what was found, some events at a time ─┘
 //
-// A pass reads the tables once, whatever the number of requests, and notes how far it has come: killed at any moment
-// it goes on there. Several relays of one database may be at it at the same time; what one has erased the other
-// does not find. It gives way: between two steps it rests as long as the step took, and the log's lock is held for
-// `kErasedMax` events at a time. After a pass requests to vanish, which anybody can send, wait for several times as long
-// as it took; what the operator asks for does not.
+// A pass reads the tables once, whatever the number of requests, and notes how far it has come: killed at any
+// moment it goes on there. Several relays of one database may be at it at the same time; what one has erased
+// the other does not find. It gives way: between two steps it rests as long as the step took, and the log's
+// lock is held for `kErasedMax` events at a time. After a pass requests to vanish, which anybody can send,
+// wait for several times as long as it took; what the operator asks for does not.
 //
 // Bounded: blocks of a step, events of a transaction, requests of a pass, the share of time that passes take.
 #pragma once
@@ -30,8 +31,8 @@ namespace todoke::relay {
 
 class Eraser final : public PeriodicService {
  public:
-  // `pool` tells whether there is something to do; `connect` is for doing it. The listener, on the same executor,
-  // hears of every commit.
+  // `pool` tells whether there is something to do; `connect` is for doing it. The listener, on the same
+  // executor, hears of every commit.
   Eraser(const Executor& executor, pg::Pool& pool, pg::ConnectOptions connect, CommitListener& listener,
          const Clock& clock, RelayMetrics& metrics);
 

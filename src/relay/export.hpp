@@ -2,10 +2,10 @@
 //
 //   keys of all events ──one short transaction──▶ temporary file ──a page each──▶ events
 //
-// The keys are read at the speed of the disk and put into a temporary file, 48 bytes for an event; only then the events
-// are read, in statements of their own. So a reader that is slow, for hours if it likes, holds up neither vacuum nor the
-// retention of the tables. An event that loses its effect before its page comes is left out; what is stored after the
-// keys were read comes with the next export after the cursor.
+// The keys are read at the speed of the disk and put into a temporary file, 48 bytes for an event; only then
+// the events are read, in statements of their own. So a reader that is slow, for hours if it likes, holds up
+// neither vacuum nor the retention of the tables. An event that loses its effect before its page comes is
+// left out; what is stored after the keys were read comes with the next export after the cursor.
 //
 // Bounded: one page of events in memory, 20,000 keys while they are read.
 #pragma once
@@ -21,7 +21,8 @@ namespace todoke::relay {
 
 class Export {
  public:
-  // Reads the keys of the events that came after `after`. Throws UserError when the temporary file can't be written.
+  // Reads the keys of the events that came after `after`. Throws UserError when the temporary file can't be
+  // written.
   static Task<Export> begin(pg::Connection& connection, nostr::Seq after);
 
   // The next events; may be fewer than a page holds, also none. ended() tells the end.

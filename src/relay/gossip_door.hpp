@@ -26,8 +26,8 @@ class GossipDoor final : public outbox::GossipIn {
   metrics::Counter& received_;  // todoke_ingest_received_total{source="gossip"}
 };
 
-// Tells the bridge, where there is one, of an event that was stored or delivered. Not of what came by backfill
-// or import: that is old.
+// Tells the bridge, where there is one, of an event that was stored or delivered. Not of what came by
+// backfill or import: that is old.
 void tell_gossip(outbox::GossipOut* bridge, const Incoming& incoming);
 
 }  // namespace todoke::relay

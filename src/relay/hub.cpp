@@ -162,8 +162,8 @@ void Hub::apply_gone(const Gone& gone) {
   subscriptions_.live().withdraw(gone.id);
 }
 
-// Which events were purged is not told, only how new the newest is: windows that hold older ones are filled anew where
-// they are asked for. Known ids stay, because a purged event is still a duplicate.
+// Which events were purged is not told, only how new the newest is: windows that hold older ones are filled
+// anew where they are asked for. Known ids stay, because a purged event is still a duplicate.
 void Hub::forget_purged() {
   const auto now = clock_.steady();
   if (purged_until_.value == 0 || now < forget_at_) return;

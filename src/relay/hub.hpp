@@ -44,7 +44,8 @@ class Hub final : public PeriodicService, public CommitListener {
   void authenticated(SubscriberPtr subscriber, const nostr::Pubkey& key);
   void page_done(SubscriberPtr subscriber);
   void leave(SubscriberPtr subscriber);
-  // The connection takes no more questions: tells it (Subscriber::all_answered) when all that it asked has its answer.
+  // The connection takes no more questions: tells it (Subscriber::all_answered) when all that it asked has
+  // its answer.
   void drain(SubscriberPtr subscriber);
   // From anywhere. Delivers an event that is not stored.
   void ephemeral(LiveEventPtr live);

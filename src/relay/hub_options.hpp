@@ -27,8 +27,8 @@ struct HubOptions {
   std::size_t counts_waiting_max = 50;   // of a connection
   // Time of a client's reads, and of its COUNTs, for every minute; beyond it others go first. Zero: none.
   std::chrono::milliseconds read_budget{0};
-  // Sets of ids (NIP-77): events of one; sets of a connection; bytes of all of the process, 40 an event and twice that
-  // while a set grows; how long one stays open while its client is silent.
+  // Sets of ids (NIP-77): events of one; sets of a connection; bytes of all of the process, 40 an event and
+  // twice that while a set grows; how long one stays open while its client is silent.
   std::size_t set_events_max = 1'000'000;
   std::size_t sets_max = 4;
   std::size_t set_bytes_in_all_max = 256 * 1024 * 1024;

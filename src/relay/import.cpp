@@ -66,8 +66,8 @@ tl::expected<Incoming, std::string_view> Import::check(std::string_view text) co
   const nostr::Sender operator_of_node{{}, true};
   const auto topics = topics_.topics();
   const auto blocks = blocks_.blocks();
-  auto admitted = admit(std::make_shared<const nostr::Event>(std::move(*event)), source_,
-                        operator_of_node, rules_, *blocks, *topics, none_, seconds_of(clock_.now()),
+  auto admitted = admit(std::make_shared<const nostr::Event>(std::move(*event)), source_, operator_of_node,
+                        rules_, *blocks, *topics, none_, seconds_of(clock_.now()),
                         checks_signatures_ ? Signatures::checked : Signatures::trusted);
   if (!admitted) return tl::unexpected(text_of(admitted.error()));
   if (admitted->ephemeral) return tl::unexpected(kEphemeralText);

@@ -1,16 +1,16 @@
-// Takes events from a file into the store as a relay takes them from its clients: the same rules, topics, duplicates,
-// versions, deletions, rows in the log, and the source `import` or `backfill`. For a process of its own, beside relays on the same
-// database or without any: the log's lock puts all writers in line, and relays hear of the rows as of those of another
-// relay, so their subscribers get them live.
+// Takes events from a file into the store as a relay takes them from its clients: the same rules, topics,
+// duplicates, versions, deletions, rows in the log, and the source `import` or `backfill`. For a process of
+// its own, beside relays on the same database or without any: the log's lock puts all writers in line, and
+// relays hear of the rows as of those of another relay, so their subscribers get them live.
 //
-// What an import is spared: rate limits, logins, and the lower bounds of created_at (relay.created_at_past_max and a topic's
-// max_delay_seconds): it brings old events. The upper bound holds. The limits of single topics hold; what the whole node may
-// hold is the relays' to watch.
+// What an import is spared: rate limits, logins, and the lower bounds of created_at
+// (relay.created_at_past_max and a topic's max_delay_seconds): it brings old events. The upper bound holds.
+// The limits of single topics hold; what the whole node may hold is the relays' to watch.
 //
 //   check() ──▶ put() ──▶ Writer ──commit──▶ on_outcome
 //
-// Bounded: some 2,500 events wait for their commit; then put() waits. Where the database has no room, what waits fails at
-// once (Outcome::storage_full): a caller holds its events back as long as the storage is full.
+// Bounded: some 2,500 events wait for their commit; then put() waits. Where the database has no room, what
+// waits fails at once (Outcome::storage_full): a caller holds its events back as long as the storage is full.
 #pragma once
 
 #include <exception>
@@ -54,8 +54,8 @@ class Import final : private CommitListener {
   // Throws what the database throws.
   Task<void> start();
   [[nodiscard]] std::shared_ptr<const TopicSet> topics() const { return topics_.topics(); }
-  // The event in a text, if it may be stored; otherwise why not, in the words of docs/relay.md. From any thread: takes
-  // 50 us, most of it for the signature.
+  // The event in a text, if it may be stored; otherwise why not, in the words of docs/relay.md. From any
+  // thread: takes 50 us, most of it for the signature.
   [[nodiscard]] tl::expected<Incoming, std::string_view> check(std::string_view text) const;
   // Its on_outcome is called after its commit, on the executor. Waits while too many events are under way.
   Task<void> put(Incoming incoming);

@@ -26,16 +26,16 @@ using EventPtr = std::shared_ptr<const nostr::Event>;
 
 enum class Outcome : std::uint8_t {
   stored,
-  duplicate,      // it was there already
-  newer_version,  // a newer version of its key is there
-  deleted,        // its author has deleted it; a gift wrap: a recipient
-  vanished,       // its author has asked to be forgotten; a gift wrap: a recipient
+  duplicate,       // it was there already
+  newer_version,   // a newer version of its key is there
+  deleted,         // its author has deleted it; a gift wrap: a recipient
+  vanished,        // its author has asked to be forgotten; a gift wrap: a recipient
   author_blocked,  // by the operator
   event_blocked,
   topic_blocked,
-  failed,         // the database did not take it
-  storage_full,   // the database has no room
-  full,           // all its topics are full
+  failed,        // the database did not take it
+  storage_full,  // the database has no room
+  full,          // all its topics are full
 };
 
 // What a client is told of an event with such an outcome.

@@ -1,9 +1,9 @@
-// The relay management API (NIP-86): an operator whose key is in relay.admins keeps authors, events and addresses out
-// over HTTP, as `todoke block` does (blocks.hpp). Each request is signed for itself (NIP-98): a signature that somebody
-// else has seen is good for the same body, for a minute.
+// The relay management API (NIP-86): an operator whose key is in relay.admins keeps authors, events and
+// addresses out over HTTP, as `todoke block` does (blocks.hpp). Each request is signed for itself (NIP-98): a
+// signature that somebody else has seen is good for the same body, for a minute.
 //
-// Cost: a signature's check for a request that names one of the admins; others end before it. Bounded: the body, and
-// what a list shows.
+// Cost: a signature's check for a request that names one of the admins; others end before it. Bounded: the
+// body, and what a list shows.
 #pragma once
 
 #include <string>

@@ -12,13 +12,15 @@
 namespace todoke::relay {
 namespace {
 
-// topic_usage is locked by whoever stores events, for the milliseconds of a batch: of several tries one gets it.
+// topic_usage is locked by whoever stores events, for the milliseconds of a batch: of several tries one gets
+// it.
 constexpr int kPurgeTries = 20;
 // The work may have taken longer than the caller's deadline; the lock belongs to the session and has to go.
 constexpr std::chrono::seconds kPurgeUnlockMax(10);
 // Of a walk through what lost its effect, of which most belongs to other topics: some milliseconds.
 constexpr std::int64_t kLostRows = 1'000;
-// An event loses its effect at the beginning of a transaction that commits later; a writer waits no longer than that.
+// An event loses its effect at the beginning of a transaction that commits later; a writer waits no longer
+// than that.
 constexpr std::chrono::minutes kLostOutOfOrder(1);
 
 }  // namespace

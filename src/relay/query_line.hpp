@@ -2,13 +2,13 @@
 //
 // A connection has `of_connection_max` reads at once, and pages on their way to its client count among them.
 // The process has `in_all_max`; a connection that could begin a read beyond that stands in line. Clients take
-// turns, by one read each, and the connections of a client take turns among themselves: a client that asks for
-// much waits itself, over however many connections, and holds nobody else up.
+// turns, by one read each, and the connections of a client take turns among themselves: a client that asks
+// for much waits itself, over however many connections, and holds nobody else up.
 //
 // A client also has a budget of time for its reads: `budget` for a start, and `budget` for every minute. One
-// that has used it up waits behind those that have not, and leaves them a quarter of the places (one at least,
-// where there are two). Nothing is refused for it, and no place stays empty for want of a better client but
-// that quarter.
+// that has used it up waits behind those that have not, and leaves them a quarter of the places (one at
+// least, where there are two). Nothing is refused for it, and no place stays empty for want of a better
+// client but that quarter.
 //
 //     ask ──▶ waits ──its turn──▶ under way ──read_ended──▶ over
 //       │       │ └──its time is up──▶ refused

@@ -212,8 +212,8 @@ class FilterRead {
     co_return true;
   }
 
-  // The same for a set, of which only times and ids are wanted: where the rows of the index say all that the filter and
-  // the viewer ask, no event is fetched but the private ones.
+  // The same for a set, of which only times and ids are wanted: where the rows of the index say all that the
+  // filter and the viewer ask, no event is fetched but the private ones.
   Task<bool> next_set_page(std::vector<nostr::NegItem>& found) {
     const Take take = [&](const LiveEventPtr& live) {
       found.push_back({live->event->created_at(), live->event->id()});

@@ -46,8 +46,8 @@ struct ReadResult {
   nostr::Seq cursor;  // where to go on: the head, or the last event of a result by seq that was cut
 };
 
-// Ends a read that nobody waits for any more: the statement under way is cancelled on the server, and the read
-// throws what a deadline throws, or ends anyhow.
+// Ends a read that nobody waits for any more: the statement under way is cancelled on the server, and the
+// read throws what a deadline throws, or ends anyhow.
 class ReadInterrupt {
  public:
   explicit ReadInterrupt(Executor executor) : executor_(std::move(executor)) {}
@@ -66,8 +66,9 @@ class ReadInterrupt {
 };
 using ReadInterruptPtr = std::shared_ptr<ReadInterrupt>;
 
-// The ids of all events that a filter matches and its viewer may see, without the limits of a REQ; a limit that the filter
-// itself has counts. Read in pieces (Reader::read_piece): what is stored meanwhile may be among them or not.
+// The ids of all events that a filter matches and its viewer may see, without the limits of a REQ; a limit
+// that the filter itself has counts. Read in pieces (Reader::read_piece): what is stored meanwhile may be
+// among them or not.
 class SetRead {
  public:
   SetRead(nostr::Filter filter, Viewer viewer, std::size_t events_max)

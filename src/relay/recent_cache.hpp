@@ -1,14 +1,14 @@
 // The newest events that many ask for, in memory. A window of a topic holds every event in effect that is
-// newer than its floor; it is filled from the store once and kept up with the log. A plain relay (policy open)
-// has windows by `t` tag, by author, by kind and of all events; they are many, so one is filled when it is asked
-// for the second time. What stands in a window is found by its id as well. Not thread-safe.
+// newer than its floor; it is filled from the store once and kept up with the log. A plain relay (policy
+// open) has windows by `t` tag, by author, by kind and of all events; they are many, so one is filled when it
+// is asked for the second time. What stands in a window is found by its id as well. Not thread-safe.
 //
-// A window of few has as many events as a window of many, so it reaches further back: the narrowest one that is
-// there answers, or none does.
+// A window of few has as many events as a window of many, so it reaches further back: the narrowest one that
+// is there answers, or none does.
 //
 // Bounded: `windows_max` windows (the one unused for longest goes), `events_max` events in a window,
-// `bytes_max` of JSON in all, where an event counts once; 0 keeps nothing. `fill_bytes_max` bounds what is read to
-// fill a window.
+// `bytes_max` of JSON in all, where an event counts once; 0 keeps nothing. `fill_bytes_max` bounds what is
+// read to fill a window.
 #pragma once
 
 #include <array>
@@ -48,16 +48,16 @@ class RecentCache {
   bool find(const nostr::Filter& filter, std::size_t limit, const Viewer& viewer,
             std::chrono::sys_seconds now, nostr::Seq head, StoredPage& page);
 
-  // The window that is worth filling for a filter that the windows could not answer, named by the filter that asks for
-  // all that it holds. begin_fill gives a number, which must be followed by fill or forget with it. The window may be
-  // dropped and begun anew meanwhile: what was read for the first one knows nothing of what went before the second
-  // one, and is ignored.
+  // The window that is worth filling for a filter that the windows could not answer, named by the filter that
+  // asks for all that it holds. begin_fill gives a number, which must be followed by fill or forget with it.
+  // The window may be dropped and begun anew meanwhile: what was read for the first one knows nothing of what
+  // went before the second one, and is ignored.
   std::optional<nostr::Filter> wants(const nostr::Filter& filter);
   std::uint64_t begin_fill(const nostr::Filter& window);
   void fill(const nostr::Filter& window, std::uint64_t number, ReadResult newest);
   void forget(const nostr::Filter& window, std::uint64_t number);
-  // Drops the windows that hold an event up to this seq, and those that are being filled: events up to there were
-  // purged, and nobody says which. Costs a look at every event in memory.
+  // Drops the windows that hold an event up to this seq, and those that are being filled: events up to there
+  // were purged, and nobody says which. Costs a look at every event in memory.
   void forget_up_to(nostr::Seq seq);
   void clear();
 

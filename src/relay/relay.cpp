@@ -35,8 +35,9 @@ using namespace std::chrono_literals;
 
 constexpr int kOk = 200;
 constexpr int kTooManyRequests = 429;
-// A WebSocket is for asking. So long, in times of server.header_timeout, a client may take to begin: longer than
-// one needs to authenticate, or a person to send something from an application that has just been opened.
+// A WebSocket is for asking. So long, in times of server.header_timeout, a client may take to begin: longer
+// than one needs to authenticate, or a person to send something from an application that has just been
+// opened.
 constexpr int kUnusedHeaderTimeouts = 6;
 constexpr std::uint16_t kRefusedByPolicy = 1008;
 constexpr std::uint16_t kTryAgainLater = 1013;
@@ -485,8 +486,9 @@ void add_routes(net::Router& router, const std::shared_ptr<Relay>& relay, const 
     router.add("GET", path, [relay, version](net::Request& request) {
       return asks_for_information(request) ? information(relay->information()) : greeting(version);
     });
-    router.add("POST", path, [relay](net::Request& request) { return manage(relay, request); },
-               {.body_bytes_max = kManagementBodyMax, .deadline = {}, .content_type = std::string(kManagementType)});
+    router.add(
+        "POST", path, [relay](net::Request& request) { return manage(relay, request); },
+        {.body_bytes_max = kManagementBodyMax, .deadline = {}, .content_type = std::string(kManagementType)});
     router.add("OPTIONS", path, [](net::Request&) { return preflight(); });
   }
 }

@@ -1,25 +1,29 @@
 // Keeps what is stored from growing for ever: every event goes when its period is over, counted from
 // ingested_at and never from created_at.
 //
-//   regular events         with their week, as whole partitions; events of topics that are kept longer are moved
-//                          out of the week before, those of topics with a shorter period go in small batches
+//   regular events         with their week, as whole partitions; events of topics that are kept longer are
+//                          moved out of the week before, those of topics with a shorter period go in small
+//                          batches
 //   superseded versions    by themselves, and deleted or expired ones; the current version stays for ever
 //   deletion requests      by themselves
 //   dedupe rows, tombstones after the events, and a dedupe row never while its event is stored
 //
-// An event of several topics goes when the longest of their periods is over. Purging writes nothing to the log: the
-// event is not invalid, only forgotten. Sent again, it is a duplicate as long as its dedupe row is there.
+// An event of several topics goes when the longest of their periods is over. Purging writes nothing to the
+// log: the event is not invalid, only forgotten. Sent again, it is a duplicate as long as its dedupe row is
+// there.
 //
-//   round:  weeks ──▶ topics with a shorter period ──▶ kept events ──▶ lost versions ──▶ dedupe rows, tombstones
-//           each a turn of at most `steps_of_turn` steps, with the purge lock; between two turns others have it
+//   round:  weeks ──▶ topics with a shorter period ──▶ kept events ──▶ lost versions ──▶ dedupe rows,
+//           tombstones; each a turn of at most `steps_of_turn` steps, with the purge lock; between two turns
+//           others have it
 //
-// A walk that has not come to its end in its turn goes on in the next round, which follows at once; where it is stands in
-// cn_relay.purge_walks, so that whoever comes next goes on there, after a restart too. Every step is a short transaction
-// (purge.hpp), so a run that is killed leaves all consistent. Waits for nobody: a week that an open transaction holds,
-// and a step that ran into a lock, is put off to the next run; health and a counter tell.
+// A walk that has not come to its end in its turn goes on in the next round, which follows at once; where it
+// is stands in cn_relay.purge_walks, so that whoever comes next goes on there, after a restart too. Every
+// step is a short transaction (purge.hpp), so a run that is killed leaves all consistent. Waits for nobody: a
+// week that an open transaction holds, and a step that ran into a lock, is put off to the next run; health
+// and a counter tell.
 //
-// Whether an event is old is said by the clock of this machine about times of the database's. Where the two are minutes
-// apart (kClockDifferenceMax) nothing is purged, and health tells.
+// Whether an event is old is said by the clock of this machine about times of the database's. Where the two
+// are minutes apart (kClockDifferenceMax) nothing is purged, and health tells.
 #pragma once
 
 #include <atomic>
@@ -38,15 +42,17 @@ namespace todoke::relay {
 
 RetentionPeriods retention_periods_from(const Config& config);
 
-// What contradicts itself, for people, the worst first: periods of dedupe rows or tombstones that are shorter than one of
-// regular events, topics included. `topic` and `policy`: as if the topic had this ingest_policy. Empty: all is well. Each
-// is one text such as "retention.dedupe_days (20) must be at least retention.regular_days (30)"; a thousand at most.
+// What contradicts itself, for people, the worst first: periods of dedupe rows or tombstones that are shorter
+// than one of regular events, topics included. `topic` and `policy`: as if the topic had this ingest_policy.
+// Empty: all is well. Each is one text such as "retention.dedupe_days (20) must be at least
+// retention.regular_days (30)"; a thousand at most.
 Task<std::vector<std::string>> period_problems(pg::Connection& connection, RetentionPeriods periods,
                                                std::optional<std::string> topic,
                                                std::optional<std::string> policy, Deadline deadline);
 // Pure: all of them as one text, the first ten by name.
 std::string period_text(const std::vector<std::string>& problems);
-// Pure: those that were not there before. What was wrong before stays changeable: that is how an operator mends it.
+// Pure: those that were not there before. What was wrong before stays changeable: that is how an operator
+// mends it.
 std::vector<std::string> new_problems(const std::vector<std::string>& before, std::vector<std::string> after);
 
 // What a run has done so far.
@@ -93,8 +99,8 @@ Task<std::optional<RetentionTotals>> run_retention(pg::Connection& connection, R
 // Pure, for people.
 std::string clocks_text(std::chrono::seconds apart);
 
-// What a run at that time would do; a line for each partition, and for what goes by itself. It reads the whole
-// of the tables that it counts.
+// What a run at that time would do; a line for each partition, and for what goes by itself. It reads the
+// whole of the tables that it counts.
 struct PlanLine {
   std::string what;   // "week", "regular", "superseded", "deletion requests", "dedupe rows", "tombstones"
   std::string where;  // the partition of a week, the first topic of regular events

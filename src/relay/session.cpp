@@ -27,8 +27,8 @@ using Answer = nostr::MessageRefusal::Answer;
 
 // Messages in a row that nobody can understand, or CLOSEs beyond the rate: this is no client.
 constexpr std::size_t kBadMessagesMax = 100;
-// Messages beyond the rate, more than within it: then a client is made to slow down, to one message a second, by
-// which time there is often a token for it.
+// Messages beyond the rate, more than within it: then a client is made to slow down, to one message a second,
+// by which time there is often a token for it.
 constexpr std::size_t kRefusedFreelyMax = 10;
 constexpr std::chrono::seconds kSlowedDownFor(1);
 constexpr std::string_view kUnused = "nothing was asked for";
@@ -165,9 +165,10 @@ void Session::refuse(const nostr::EventId& id, Reason reason) {
   answer(id, false, text_of(reason));
 }
 
-// The address pays always, so that keys, of which anybody can make as many as he likes, open no new allowance; a
-// key that was proven pays besides, wherever it is. Where an operator grants an address more than one client's
-// rates (limits.address_factor), those who have proven no key share one client's among them.
+// The address pays always, so that keys, of which anybody can make as many as he likes, open no new
+// allowance; a key that was proven pays besides, wherever it is. Where an operator grants an address more
+// than one client's rates (limits.address_factor), those who have proven no key share one client's among
+// them.
 template <class Use>
 auto Session::with_payers(const nostr::Pubkey* author, const Use& use) const {
   using Charge = net::RateLimiter::Charge;
@@ -205,8 +206,8 @@ bool Session::pays(net::RateLimiter& rate, std::string_view what, double cost, c
   return false;
 }
 
-// A refusal costs the node a message's inflation, reading and answer all the same. What a client has left behind
-// that sent too much and has hung up is not read one by one.
+// A refusal costs the node a message's inflation, reading and answer all the same. What a client has left
+// behind that sent too much and has hung up is not read one by one.
 void Session::read_slower() {
   if (!connection_) return;
   services_.metrics.slowed.add();
@@ -445,8 +446,8 @@ void Session::handle(nostr::NegMsgMessage message, std::size_t bytes) {
   services_.hub.compare(self(), std::move(message));
 }
 
-// A client waits for each answer before it goes on, so one beyond its rate is made to wait and loses nothing. Nothing else
-// is read of it meanwhile.
+// A client waits for each answer before it goes on, so one beyond its rate is made to wait and loses nothing.
+// Nothing else is read of it meanwhile.
 void Session::compare_later(nostr::NegMsgMessage message, std::size_t bytes) {
   if (!connection_) return;
   services_.metrics.slowed.add();

@@ -40,10 +40,11 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void deliver_count(nostr::SubId sub, std::uint64_t found) override;
   void all_answered() override;
 
-  // Sends the challenge if the connection must authenticate sooner or later, and closes it if it should have done so
-  // by now. From anywhere.
+  // Sends the challenge if the connection must authenticate sooner or later, and closes it if it should have
+  // done so by now. From anywhere.
   void check_auth();
-  // Closes a connection that has asked for nothing since it was opened, this long ago or longer. From anywhere.
+  // Closes a connection that has asked for nothing since it was opened, this long ago or longer. From
+  // anywhere.
   void check_use(std::chrono::milliseconds patience);
   // Ends the connection if its address is blocked. From anywhere.
   void check_address();

@@ -43,7 +43,8 @@ struct StoredBatch {
 // plans made once, and no wait for the log's lock without an end.
 pg::ConnectOptions writer_options(pg::ConnectOptions options);
 
-// Text of Postgres can't hold U+0000. An event with one is stored with U+FFFD in its place, and once more as JSON.
+// Text of Postgres can't hold U+0000. An event with one is stored with U+FFFD in its place, and once more as
+// JSON.
 bool has_nul(const nostr::Event& event);
 std::string without_nul(std::string_view text);
 
@@ -69,8 +70,8 @@ struct EraseKeys {
   std::vector<std::string> lifetimes;
 };
 
-// Deletes them and all that hangs on them from the tables, with `delete` rows of that reason (dsar, operator). Those
-// that are gone already are passed over.
+// Deletes them and all that hangs on them from the tables, with `delete` rows of that reason (dsar,
+// operator). Those that are gone already are passed over.
 Task<Appended> erase_events(pg::Connection& connection, const EraseKeys& keys, std::string reason,
                             nostr::Seq seen, Deadline deadline);
 

@@ -5,14 +5,14 @@
 // that memory answers (recent_cache.hpp) needs no place in line and is not held up by reads of the same
 // connection.
 //
-// A reconciliation (NIP-77) reads its set in pieces, which stand in line as COUNTs do, and is answered on the reader's
-// executor (subscriptions_sets.cpp).
+// A reconciliation (NIP-77) reads its set in pieces, which stand in line as COUNTs do, and is answered on the
+// reader's executor (subscriptions_sets.cpp).
 //
-// Bounded: subscriptions of a connection and their memory, that of the process, reads and counts under way, sets of a
-// connection and the memory of all sets (a set that is being read may go beyond it by one piece),
+// Bounded: subscriptions of a connection and their memory, that of the process, reads and counts under way,
+// sets of a connection and the memory of all sets (a set that is being read may go beyond it by one piece),
 // counts of a connection that wait, the time of a REQ or COUNT (`query_timeout`), windows of recent events
-// that are being filled. What is remembered of clients that have gone is bounded by what they can have used of
-// the database in a minute: hardly anything is forgotten at once.
+// that are being filled. What is remembered of clients that have gone is bounded by what they can have used
+// of the database in a minute: hardly anything is forgotten at once.
 //
 // Lives on the hub's executor; the reader alone runs elsewhere, and is given nothing there that changes
 // meanwhile.

@@ -1,6 +1,6 @@
 // The topics that the node takes, as node_subscriptions has them. Follows the table: woken by NOTIFY, and by
-// a look every few seconds. Readers get an immutable set and never wait. Two things keep an enabled topic out:
-// topics.enabled_max, and the third step of the pressure by backlog.
+// a look every few seconds. Readers get an immutable set and never wait. Two things keep an enabled topic
+// out: topics.enabled_max, and the third step of the pressure by backlog.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +62,8 @@ class TopicSet {
 
   [[nodiscard]] bool is_enabled(std::string_view topic) const;
   [[nodiscard]] bool is_kept_longer(std::string_view topic) const;
-  // The longest period of these topics where any of them has one of its own: for what outlives the event, and so
-  // is noted when it is accepted.
+  // The longest period of these topics where any of them has one of its own: for what outlives the event, and
+  // so is noted when it is accepted.
   [[nodiscard]] std::optional<std::int32_t> dedupe_days(std::span<const std::string> topics) const;
   [[nodiscard]] std::optional<std::int32_t> tombstone_days(std::span<const std::string> topics) const;
   [[nodiscard]] bool is_low_priority(std::string_view topic) const;
@@ -101,8 +101,8 @@ class TopicBook final : public PeriodicService {
   [[nodiscard]] const TopicSettings& settings() const { return settings_; }
   // Holds for what is accepted from a moment later on. From anywhere.
   void set_periods(const RetentionPeriods& periods);
-  // While the backlog presses as hard as it can (outbox/pressure.hpp) no topic is taken that was not taken before; what
-  // the table says stays. To be set before start().
+  // While the backlog presses as hard as it can (outbox/pressure.hpp) no topic is taken that was not taken
+  // before; what the table says stays. To be set before start().
   void hold_new_under(const outbox::Pressure& pressure) { pressure_ = &pressure; }
   // Called on the executor after every change. To be set before start().
   void on_change(std::function<void()> callback) { on_change_ = std::move(callback); }

@@ -18,8 +18,8 @@ struct Viewer {
   [[nodiscard]] bool is_authenticated() const { return !keys.empty() || sees_all; }
 };
 
-// What is over, nobody sees. What is not public, authenticated connections see. Direct messages and gift wraps
-// are seen by their author and recipients.
+// What is over, nobody sees. What is not public, authenticated connections see. Direct messages and gift
+// wraps are seen by their author and recipients.
 bool is_visible(const LiveEvent& live, const Viewer& viewer, std::chrono::sys_seconds now);
 
 }  // namespace todoke::relay

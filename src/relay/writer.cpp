@@ -22,8 +22,8 @@ constexpr std::chrono::milliseconds kSweepEvery = 1s;
 constexpr std::chrono::milliseconds kFlushEvery = 5s;
 constexpr std::chrono::milliseconds kPartitionsEvery = 10min;
 constexpr std::chrono::milliseconds kHouseMax = 10s;
-// How long what other relays and purges do to the counters of limited topics stays unseen. With half a year of
-// weeks a reading takes 1 ms for 100 such topics and 6 ms for 1,000.
+// How long what other relays and purges do to the counters of limited topics stays unseen. With half a year
+// of weeks a reading takes 1 ms for 100 such topics and 6 ms for 1,000.
 constexpr std::chrono::milliseconds kUseEvery = 5s;
 // A batch of an eighth of the largest has gathered during one commit: a burst. With a half, one connection
 // was taken for idle now and then and lost a fifth of its rate to the index (bench/relay, ingest-1).
@@ -156,7 +156,8 @@ Task<void> Writer::tell_held(Committer::Items& batch) {
   if (!held.empty()) co_await tell_full(std::move(held), Outcome::full);
 }
 
-// What is stored already is no news to a full topic, node or disk. A database that can't be asked knows nothing.
+// What is stored already is no news to a full topic, node or disk. A database that can't be asked knows
+// nothing.
 Task<void> Writer::tell_full(Committer::Items refused, Outcome why) {
   std::vector<std::string> ids;
   ids.reserve(refused.size());

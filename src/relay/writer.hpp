@@ -3,10 +3,10 @@
 //
 // Bounded: past `queue_events_high` waiting events readers are asked to pause (offer returns false and
 // `on_room` tells when to go on); past `queue_events_max` events fail at once. An event that could not be
-// stored within `patience` fails, and at once where the database has no room (pg/storage.hpp). What can't be taken now, for
-// want of room or because the node holds it back, is looked for: what is there already is a duplicate all the same. An
-// event that the database refuses fails alone. A batch is bounded by its
-// events and by the rows that they make.
+// stored within `patience` fails, and at once where the database has no room (pg/storage.hpp). What can't be
+// taken now, for want of room or because the node holds it back, is looked for: what is there already is a
+// duplicate all the same. An event that the database refuses fails alone. A batch is bounded by its events
+// and by the rows that they make.
 //
 // On the same connection, between two batches, it keeps house: expired events go into the log, duplicates
 // that were counted are written, partitions are made ahead of time.

@@ -1,4 +1,5 @@
-// Commands beside a running node go by that node's database and configuration, and refuse to be led elsewhere.
+// Commands beside a running node go by that node's database and configuration, and refuse to be led
+// elsewhere.
 #include <fstream>
 
 #include <gmock/gmock.h>

@@ -37,7 +37,8 @@ TEST(ShippedBinary, ChecksItsMemoryWhileItRuns) {
   EXPECT_THAT(symbols, HasSubstr("__glibcxx_assert_fail")) << "_GLIBCXX_ASSERTIONS";
 }
 
-// Neither leaves a mark that the linker keeps; the compiler notes how it was called beside the debug information.
+// Neither leaves a mark that the linker keeps; the compiler notes how it was called beside the debug
+// information.
 TEST(ShippedBinary, EveryUnitIsCompiledWithAGuardedStackAndGuardedJumps) {
   const auto units =
       run_command({"sh", "-c", "readelf -W -p .debug_str " + todoke_binary() + " | grep 'GNU C++20'"}).out;

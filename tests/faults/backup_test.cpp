@@ -1,5 +1,5 @@
-// `todoke backup` under load and `todoke restore`: what was acknowledged before the backup's end is there, whole, and the log,
-// the node and its consumers go on.
+// `todoke backup` under load and `todoke restore`: what was acknowledged before the backup's end is there,
+// whole, and the log, the node and its consumers go on.
 #include <filesystem>
 #include <fstream>
 #include <map>

@@ -1,6 +1,6 @@
-// A real disk that gets full: a tmpfs of some hundred MiB. The test runs itself again in a mount namespace of its own,
-// where it may mount one: as root by unshare -m; as any other user by unshare -rm, and back to that user inside of it.
-// Where the system forbids that, it says so and is skipped.
+// A real disk that gets full: a tmpfs of some hundred MiB. The test runs itself again in a mount namespace of
+// its own, where it may mount one: as root by unshare -m; as any other user by unshare -rm, and back to that
+// user inside of it. Where the system forbids that, it says so and is skipped.
 #include <csignal>
 #include <cstdlib>
 #include <fstream>

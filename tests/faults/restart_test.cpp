@@ -1,5 +1,5 @@
-// A node that stops while clients are at work answers what it has read, tells them to come back, and leaves no gap: neither for
-// publishers nor for subscribers.
+// A node that stops while clients are at work answers what it has read, tells them to come back, and leaves
+// no gap: neither for publishers nor for subscribers.
 #include <atomic>
 #include <mutex>
 #include <set>

@@ -1,4 +1,5 @@
-// A node that gives up root has no home of root's: libpq looks there for a client certificate, and would give TLS up.
+// A node that gives up root has no home of root's: libpq looks there for a client certificate, and would give
+// TLS up.
 #include <filesystem>
 #include <fstream>
 #include <sstream>

@@ -82,7 +82,8 @@ TEST_F(OrdersTest, OrdersThatAreHeldForLongerThanTheLeaseAreNotTakenOver) {
 }
 
 TEST_F(OrdersTest, AWorkerIsWokenForANewOrder) {
-  // By itself it would look once a second at most: so many, one after the other, would take longer than wait_until waits.
+  // By itself it would look once a second at most: so many, one after the other, would take longer than
+  // wait_until waits.
   constexpr int kOrders = 80;
   const auto worker = node({"OUTBOX_POLL_INTERVAL_SEC=60"});
   int done = 0;

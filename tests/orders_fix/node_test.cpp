@@ -14,10 +14,12 @@ using testing::HasSubstr;
 // Posts a limit order; the amounts stand in the body as they are written here.
 void post_order(OrderNode& node, std::string_view key, std::string_view qty, std::string_view price) {
   const auto posted = run_command(
-      {"curl", "-s", "-H", "Content-Type: application/json", "-H", fmt::format("Idempotency-Key: {}", key), "-d",
-       fmt::format(R"({{"instrument": "BTC-USD", "side": "BUY", "qty": {}, "price": {}, "time_in_force": "GTC",)"
-                   R"( "idempotency_key": "{}"}})",
-                   qty, price, key),
+      {"curl", "-s", "-H", "Content-Type: application/json", "-H", fmt::format("Idempotency-Key: {}", key),
+       "-d",
+       fmt::format(
+           R"({{"instrument": "BTC-USD", "side": "BUY", "qty": {}, "price": {}, "time_in_force": "GTC",)"
+           R"( "idempotency_key": "{}"}})",
+           qty, price, key),
        node.public_url() + "/do/order"});
   ASSERT_THAT(posted.out, HasSubstr("pending"));
 }

@@ -97,8 +97,8 @@ std::optional<SoakRun::Waiter> SoakRun::await_waiter(const std::string& lock_con
   return std::nullopt;
 }
 
-// A backend that waits in COMMIT commits although its node is dead, so the database is hurt as often as a node:
-// only then is lost what was not committed.
+// A backend that waits in COMMIT commits although its node is dead, so the database is hurt as often as a
+// node: only then is lost what was not committed.
 void SoakRun::hurt(int number, const Waiter& waiter) {
   ++reached_[kill_name(number)];
   const auto index = nodes_->by_session(waiter.session);

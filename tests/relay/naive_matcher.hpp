@@ -36,8 +36,8 @@ struct NaiveFilter {
 bool passes(const NaiveEvent& event, const NaiveFilter& filter);
 bool passes_any(const NaiveEvent& event, const std::vector<NaiveFilter>& filters);
 
-// Whether a client that has proven these keys may see it: direct messages and gift wraps are for those who sent them and
-// those they name.
+// Whether a client that has proven these keys may see it: direct messages and gift wraps are for those who
+// sent them and those they name.
 bool may_see(const NaiveEvent& event, const std::vector<std::string>& keys);
 // Whether all filters ask for such kinds only, by their numbers.
 bool asks_for_private_only(const std::vector<NaiveFilter>& filters);

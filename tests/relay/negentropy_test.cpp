@@ -1,4 +1,5 @@
-// Set reconciliation (NIP-77) on the wire: what a client finds out, what it may not see, and what it costs the node.
+// Set reconciliation (NIP-77) on the wire: what a client finds out, what it may not see, and what it costs
+// the node.
 #include "nostr/negentropy.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A disk without room, at the level of the wire: the free space of the rig is the test's, and a trigger refuses as a
-// server does whose disk is full. tests/faults/disk_full_test.cpp fills a real one.
+// A disk without room, at the level of the wire: the free space of the rig is the test's, and a trigger
+// refuses as a server does whose disk is full. tests/faults/disk_full_test.cpp fills a real one.
 #include <fmt/format.h>
 
 #include "support.hpp"

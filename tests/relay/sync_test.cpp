@@ -21,7 +21,8 @@ Ids in_order(Ids ids) {
   return ids;
 }
 
-// A relay that knows nothing of todoke: no seq_after, no hints, at most `limit` events for a REQ; NIP-77 where it is told to.
+// A relay that knows nothing of todoke: no seq_after, no hints, at most `limit` events for a REQ; NIP-77
+// where it is told to.
 struct PlainRelayOptions {
   bool negentropy = false;
   std::size_t limit = 1'000;

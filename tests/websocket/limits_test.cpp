@@ -221,7 +221,8 @@ TEST(WebSocketSlowPeer, EveryMessageOfAStreamHasATimeOfItsOwn) {
   RawClient client(server.port());
   const auto message = encode(text("one of many"));
   const auto half = message.size() / 2;
-  // Whenever the server has read everything it is in the middle of a message, for far longer than one may take.
+  // Whenever the server has read everything it is in the middle of a message, for far longer than one may
+  // take.
   const auto end = std::chrono::steady_clock::now() + 3 * options.message_timeout;
   client.write(message.substr(0, half));
   while (std::chrono::steady_clock::now() < end) {

@@ -1,6 +1,6 @@
-// What an operator does with orders: list, show, requeue, release, abort, settle, halt. For commands and the Admin
-// API. Every change is one transaction with its audit row; what may not be done is refused with what to do
-// instead.
+// What an operator does with orders: list, show, requeue, release, abort, settle, halt. For commands and the
+// Admin API. Every change is one transaction with its audit row; what may not be done is refused with what to
+// do instead.
 #pragma once
 
 #include <chrono>

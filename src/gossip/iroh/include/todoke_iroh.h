@@ -1,8 +1,8 @@
 // The C face of the Rust crate in this folder: an iroh endpoint with iroh-gossip on it. It moves bytes and
 // decides nothing.
 //
-// Ownership: a node is made by todoke_iroh_start and freed by todoke_iroh_stop, once. Whatever is handed in is
-// copied before the call returns; whatever an event points to is valid during the callback only. No memory
+// Ownership: a node is made by todoke_iroh_start and freed by todoke_iroh_stop, once. Whatever is handed in
+// is copied before the call returns; whatever an event points to is valid during the callback only. No memory
 // passes from one side to the other.
 //
 // Threads: every function may be called from any thread, todoke_iroh_stop only when no other call on the node
@@ -11,8 +11,9 @@
 // todoke_iroh_stop has returned.
 //
 // Bounds: TODOKE_IROH_OUT_MAX messages wait for each topic; a message has at most `message_bytes_max` bytes
-// both ways: the library reads nothing more of the topic from a peer that sends a longer one, until it connects
-// again. More than `connections_max` connections are refused. What comes in is given to the callback at once; who keeps it bounds it.
+// both ways: the library reads nothing more of the topic from a peer that sends a longer one, until it
+// connects again. More than `connections_max` connections are refused. What comes in is given to the callback
+// at once; who keeps it bounds it.
 //
 // Panics of the Rust side are caught: the call fails, or does nothing.
 #pragma once

@@ -52,7 +52,8 @@ std::string unread_in(const FixView& view) {
   return view.is_unreadable ? "LastQty or LastPx of a report" : "";
 }
 
-// The outcome that a view gives; nothing while more reports have to come. `is_last`: nothing more will be waited for.
+// The outcome that a view gives; nothing while more reports have to come. `is_last`: nothing more will be
+// waited for.
 std::optional<SendOutcome> outcome_of(const FixView& view, const Order& order, bool is_last) {
   SendOutcome outcome;
   if (view.state == State::rejected) {

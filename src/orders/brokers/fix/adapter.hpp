@@ -1,6 +1,6 @@
 // Orders over a FIX 4.4 session (fix_link.hpp). A try is one NewOrderSingle, and what its reports say until
-// the broker acknowledges the order (GTC) or has ended (IOC, FOK), or until the deadline. Orders are looked up in the
-// reports that are stored, and then by an OrderStatusRequest.
+// the broker acknowledges the order (GTC) or has ended (IOC, FOK), or until the deadline. Orders are looked
+// up in the reports that are stored, and then by an OrderStatusRequest.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ class FixAdapter final : public BrokerAdapter {
   [[nodiscard]] bool can_find() const override { return true; }
   Task<SendOutcome> send(SendRequest request, Deadline deadline) override;
   Task<FindOutcome> find(SendRequest request, Deadline deadline) override;
-  // What the broker says now of an order that was written down, whatever is stored; it is stored, too. Does not
-  // ask about an order that is being sent or looked up.
+  // What the broker says now of an order that was written down, whatever is stored; it is stored, too. Does
+  // not ask about an order that is being sent or looked up.
   Task<FindOutcome> ask_broker(SendRequest request, Deadline deadline);
 
  private:

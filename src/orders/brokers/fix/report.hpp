@@ -46,8 +46,8 @@ fix::Report unknown_order(std::string cl_ord_id);
 // is one fill at the price that gives the broker's AvgPx, as exactly as that is given.
 FixView view_of(const std::vector<fix::Report>& reports, TimeInForce time_in_force);
 
-// Only for a view that is acknowledged or rejected. `ok` for one that is acknowledged: with the fills so far, WORKING where
-// more may come, UNFILLED where it ended without any.
+// Only for a view that is acknowledged or rejected. `ok` for one that is acknowledged: with the fills so far,
+// WORKING where more may come, UNFILLED where it ended without any.
 ExecResult result_of(const FixView& view, const Order& order);
 
 // A number as FIX writes it: leading zeros, `.5` and `5.` are allowed, an exponent is not.

@@ -1,8 +1,9 @@
 // What QuickFIX calls: turns its messages into Events and decides, message by message, what may leave. C++14.
 //
-// Logged on means here that the other side has answered a TestRequest since its Logon, and so has seen that Logon's
-// number. Where the number was too high, as after a crash, the other side asks for what is missing, and the gap fill that
-// answers counts everything sent so far as passed over: an order among it would be lost.
+// Logged on means here that the other side has answered a TestRequest since its Logon, and so has seen that
+// Logon's number. Where the number was too high, as after a crash, the other side asks for what is missing,
+// and the gap fill that answers counts everything sent so far as passed over: an order among it would be
+// lost.
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,8 @@ class Application final : public FIX::Application {
   // Messages of ours that a reject can be traced back to by its RefSeqNum.
   static constexpr std::size_t kRememberedMax = 8192;
 
-  // `ask`: a TestRequest is to be sent, on another thread than the caller's; called with QuickFIX's lock held.
+  // `ask`: a TestRequest is to be sent, on another thread than the caller's; called with QuickFIX's lock
+  // held.
   Application(const SessionSettings& settings, const Events& events, std::function<void()> ask)
       : settings_(settings), events_(events), ask_(std::move(ask)) {}
 
