@@ -1,4 +1,4 @@
-// The channels of NOTIFY that the program listens to. migrations/0001_admin.sql has the same names for those
+// The channels of NOTIFY that the program listens to. The migrations have the same names for those
 // who notify (cn_names.channel_…), and says what each is for; a test compares the two.
 #pragma once
 
@@ -17,8 +17,14 @@ inline constexpr std::string_view kBlocks = "cn_relay_blocks";
 inline constexpr std::string_view kOrdersPending = "orders_pending";
 inline constexpr std::string_view kOrdersSettled = "orders_settled";
 inline constexpr std::string_view kOrdersHalts = "orders_halts";
+inline constexpr std::string_view kRights = "cn_user_rights";
+inline constexpr std::string_view kRequests = "cn_user_requests";
+inline constexpr std::string_view kKeys = "cn_bootstrap_keys";
+inline constexpr std::string_view kJobs = "cn_admin_jobs";
+inline constexpr std::string_view kAudit = "cn_admin_audit";
 
-inline constexpr std::array kAll{kConfig, kLog,    kTopics,        kPurged,        kEphemeral,
-                                 kGossip, kBlocks, kOrdersPending, kOrdersSettled, kOrdersHalts};
+inline constexpr std::array kAll{kConfig, kLog,      kTopics,        kPurged,        kEphemeral,
+                                 kGossip, kBlocks,   kOrdersPending, kOrdersSettled, kOrdersHalts,
+                                 kRights, kRequests, kKeys,          kJobs,          kAudit};
 
 }  // namespace todoke::pg::channels
