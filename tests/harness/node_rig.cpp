@@ -124,10 +124,6 @@ void NodeRig::leave_free(std::uint64_t bytes) {
   parts_->free_bytes = bytes;
 }
 
-void NodeRig::fill_node(bool full) {
-  parts_->state.pressure.set_node_full(full);
-}
-
 void NodeRig::press(int level, outbox::PressureInput input) {
   parts_->state.pressure.set(input, level);
 }

@@ -71,7 +71,6 @@ class NodeRig {
   void change(const Flags& settings);
   // Sets the pressure of the node (outbox/pressure.hpp).
   void press(int level, outbox::PressureInput input = outbox::PressureInput::backlog);
-  void fill_node(bool full);
   // How much is free on the disk that the node watches. It looks once a second: await todoke_storage_full.
   void leave_free(std::uint64_t bytes);
   [[nodiscard]] ShiftedClock& clock();

@@ -88,7 +88,8 @@ TEST_F(CapacityTest, AFullNodeKnowsADuplicateThatItsMemoryDoesNot) {
   rig.stop();
   rig.start();
   NostrClient again(rig.url());
-  rig.fill_node(true);
+  rig.change({{"capacity.max_events", "1"}, {"capacity.keep_days", "30"}});
+  ASSERT_TRUE(rig.await_metric(kNodeFull, 1));
   EXPECT_EQ(again.publish(global_note(alice, "new")).text, "restricted: capacity");
   const auto answer = again.publish(event);
   EXPECT_TRUE(answer.accepted);

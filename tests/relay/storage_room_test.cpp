@@ -101,10 +101,12 @@ TEST_F(StorageRoomTest, ADatabaseThatRefusesForWantOfRoomIsAskedAgainUntilItTake
 TEST_F(StorageRoomTest, ANodeThatIsFullSaysSoAndDeliversWhatItHas) {
   const auto before = global_note(alice, "before");
   store_at(client, before);
-  rig.fill_node(true);
+  rig.change({{"capacity.max_events", "1"}, {"capacity.keep_days", "30"}});
+  ASSERT_TRUE(rig.await_metric("todoke_capacity_node_full", 1));
   EXPECT_EQ(client.publish(global_note(alice, "refused")).text, "restricted: capacity");
   EXPECT_THAT(client.stored(by_id(before)).ids, ElementsAre(hex_of(before)));
-  rig.fill_node(false);
+  rig.change({{"capacity.max_events", "0"}});
+  ASSERT_TRUE(rig.await_metric("todoke_capacity_node_full", 0));
   store_at(client, global_note(alice, "taken"));
 }
 

@@ -302,7 +302,7 @@ TEST(WebSocketSharing, AThousandSubscribersShareOneFrame) {
   });
 }
 
-TEST(WebSocketShutdown, ClosesEverybodyWith1001) {
+TEST(WebSocketShutdown, ClosesEverybodyWith1012) {
   Room room;
   WsTestServer server(WsOptions(), members_of(room));
   RawClient first(server.port());
@@ -310,11 +310,11 @@ TEST(WebSocketShutdown, ClosesEverybodyWith1001) {
   wait_until([&] { return room.opened == 2; });
   server.stop();
   for (RawClient* client : {&first, &second}) {
-    EXPECT_EQ(client->read(), close_with(1001, "server is going away"));
-    client->send(close_with(1001));
+    EXPECT_EQ(client->read(), close_with(1012, "service restart"));
+    client->send(close_with(1012));
     EXPECT_EQ(client->read(), std::nullopt);
   }
-  EXPECT_EQ(await(room.first_end.get_future()), 1001);
+  EXPECT_EQ(await(room.first_end.get_future()), 1012);
 }
 
 TEST(WebSocketIdle, ASilentPeerIsPingedThenClosed) {
