@@ -16,7 +16,7 @@ struct Settings {
 
 Settings settings_for(std::uint64_t memory_bytes, std::uint64_t disk_free_bytes);
 
-// The file todoke.conf, which postgresql.conf includes. `tcp` is what tcp_settings() says (embedded_tcp.hpp).
+// The file todoke.conf, which postgresql.conf includes. `tcp` is what tcp_settings() says (tcp.hpp).
 std::string settings_file(const Settings& settings, std::string_view tcp);
 
 }  // namespace todoke::embedded

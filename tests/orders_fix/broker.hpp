@@ -2,7 +2,7 @@
 // answers as it is told; without being told it fills every order whole. It keeps a book, so it knows what it
 // has when it is asked. Its numbers and its messages outlive stop() and start(), as a broker's do.
 //
-// Plain, and C++14, for the same reason as brokers/fix/engine/session.hpp.
+// Plain, and C++14, for the same reason as orders/brokers/fix/engine/session.hpp.
 #pragma once
 
 #include <functional>

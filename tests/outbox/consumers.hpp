@@ -1,4 +1,4 @@
-// Consumers for tests. What they do stands in tables of the test's database (log_test.cpp makes them).
+// Consumers for tests. What they do stands in tables of the test's database (support.cpp makes them).
 #pragma once
 
 #include <functional>
