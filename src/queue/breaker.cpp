@@ -24,7 +24,7 @@ Breaker::Ruling Breaker::ended(JobId job, Reach reach, SteadyTime now, std::size
   if (reach == Reach::reached) {
     in_a_row_.clear();
     if (state_ == State::open) {
-      // A try from before the outage was seen has got through: ask at once.
+      // A try that began before the breaker opened has got through: probe at once.
       probe_at_ = now;
     } else if (state_ != State::closed) {
       ramp_ = state_ == State::probing ? 2 : ramp_ * 2;

@@ -28,7 +28,7 @@ struct BreakerOptions {
   std::chrono::milliseconds pause_most{15'000};
 };
 
-// What a try says about the other side.
+// Whether a try reached the other side.
 enum class Reach { reached, unreachable };
 
 class Breaker {

@@ -1,5 +1,5 @@
-// What a worker does with a row that it has claimed, and what the row is after its try. Pure: no clock, no
-// database, no randomness of its own.
+// Decides what a worker does with a row that it has claimed, and the state of the row after its try. Pure: no
+// clock, no database, no randomness of its own.
 //
 //              claim                      done                 pending: to be worked on, now or at its time
 //   pending ----------> held --------------------> succeeded   failed:  waits for its time, then pending
@@ -18,7 +18,7 @@
 
 namespace todoke::queue {
 
-// What a row is when its worker lets go of it.
+// The state of a row when its worker lets go of it.
 enum class RowStatus { pending, succeeded, failed, aborted };
 std::string_view to_string(RowStatus status);
 // Whether the row has ended, and nobody claims it any more.
@@ -64,7 +64,7 @@ struct Outcome {
   [[nodiscard]] bool is_try() const { return kind != Kind::untouched && was_tried; }
 };
 
-// What is written.
+// The new state of the row.
 struct Verdict {
   RowStatus status = RowStatus::pending;
   int attempts = 0;

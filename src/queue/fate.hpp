@@ -11,7 +11,7 @@
 //                                    +--> undecided ----+
 //                   last try, found nobody       the breaker has ruled
 //
-//   from anywhere: dropped. handle() threw, the server refuses what is to be written, or the worker died.
+//   from anywhere: dropped. handle() threw, the server refuses the verdict, or the worker died.
 //   The lease lapses, and the worker that takes the row over finds it in doubt.
 #pragma once
 

@@ -11,7 +11,7 @@ namespace todoke::queue {
 
 class LeaseClock {
  public:
-  // What the two clocks may drift apart during a lease, and what a try needs beside the other side.
+  // The drift of the two clocks during a lease, and the time that a try needs beside the other side's.
   static constexpr std::chrono::milliseconds kMargin{200};
   static constexpr std::chrono::milliseconds kHeartbeatMost{60'000};
 

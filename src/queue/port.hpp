@@ -1,5 +1,5 @@
-// What a Worker needs of its table (Port) and of the code that does the work (Handler). docs/queue.md shows
-// both for a plain table of jobs.
+// The two interfaces of a Worker: to its table (Port) and to the code that does the work (Handler).
+// docs/queue.md shows both for a plain table of jobs.
 #pragma once
 
 #include <chrono>
@@ -40,7 +40,7 @@ struct Job {
 using JobPtr = std::shared_ptr<Job>;
 using Jobs = std::vector<JobPtr>;
 
-// What a heartbeat says of a row.
+// The answer of a heartbeat for a row.
 enum class Lease {
   renewed,
   runs_on,  // ours, but somebody else has locked the row: its lease runs on as it was
@@ -63,8 +63,8 @@ class Port {
   // and says so (RowState::lapsed).
   virtual Task<Jobs> take_over(std::chrono::milliseconds lease, std::size_t most,
                                const std::vector<Ticket>& held) = 0;
-  // Makes rows pending that are claimed by this worker and not in `held`: the answer to their claim was lost,
-  // so nothing was begun with them.
+  // Makes rows pending that this worker has claimed and that are not in `held`: the answer to their claim was
+  // lost, so the worker has begun nothing with them.
   virtual Task<void> give_back_unknown(const std::vector<Ticket>& held) = 0;
 
   // Writes the verdict of each job whose row is still held under its ticket. Returns a fate for each job, in
@@ -75,7 +75,7 @@ class Port {
   // Called only where a handler says what its tries reached (Handler::Ended::reach).
   virtual Task<void> uncount(const std::map<JobId, int>& /*tries*/) { co_return; }
 
-  // Renews the lease of all rows with one statement. Returns what became of each lease, in their order.
+  // Renews the lease of all rows with one statement. Returns an answer for each lease, in their order.
   virtual Task<std::vector<Lease>> heartbeat(const std::vector<Ticket>& tickets) = 0;
 
   // Whether claim() reads past rows that may not be claimed now, any number of them: then the worker leaves a

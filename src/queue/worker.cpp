@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kRetryMost = 2s;
 constexpr std::chrono::milliseconds kSlowClaim = 10ms;
 constexpr int kRestFactor = 9;
 constexpr std::chrono::milliseconds kRestMost = 2s;
-// More than anybody works on at once; bounds what a wrong setting costs.
+// More than any worker needs; bounds the cost of a wrong setting.
 constexpr std::size_t kLanesMax = 4'096;
 
 int level(Breaker::State state) {
@@ -399,7 +399,7 @@ void Worker::uncount_tries(std::map<JobId, int> tries) {
   settle_wake_.set();
 }
 
-// Remembered: what was begun must not be given back as if it had never been claimed.
+// Remembers the ticket: a row that was begun must not be given back as if it had never been claimed.
 void Worker::drop(Job& job) {
   become(job, Fate::dropped);
   const auto now = clock_.steady();

@@ -3,10 +3,10 @@
 //   claim loop --waiting--> lanes (concurrency) --ended--> settle loop      (fate.hpp has the life of a job)
 //   heartbeat loop: renews all rows held, one statement
 //
-// Woken by wake(), and polls every `poll_every`. The settle loop writes in one call whatever has
-// ended while the last call was under way. It repeats a call that fails, without the work being done again; a
-// row that somebody else has locked waits alone. At stop() rows that were not begun are given back, and what
-// is under way is finished and settled.
+// Woken by wake(), and polls every `poll_every`. The settle loop writes in one call all jobs that ended
+// during the last call. It repeats a call that fails, and the work is not done again; a row that somebody
+// else has locked waits alone. At stop() the worker gives back rows that it has not begun, and finishes and
+// settles the others.
 //
 // Fail-stop: when a loop dies all of them end, as at stop(), and run() throws. Rows that could not be settled
 // by then are dropped. run() may be called again.

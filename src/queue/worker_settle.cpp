@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kSettleRetryMost = 1s;
 // When a row that somebody else has locked is tried again: later with each time.
 constexpr std::chrono::milliseconds kLockedFirst = 200ms;
 constexpr std::chrono::milliseconds kLockedMost = 2s;
-// The worker's own heartbeat locks rows for a moment, too: only what is locked so often is told.
+// The worker's own heartbeat locks rows for a moment, too: it logs only rows that it finds locked so often.
 constexpr int kLockedTold = 5;
 // A heartbeat that failed is repeated this often in a lease.
 constexpr int kBeatsInLease = 12;

@@ -18,7 +18,7 @@ constexpr std::int64_t kLinesMax = 1'000;
 constexpr double kWorkerGoneAfterSeconds = kWorkerGoneAfter.count();
 constexpr std::string_view kMasked = "******** (--reveal shows it)";
 
-// The beginning of a key's hash, as long as it is shown in lists or longer.
+// At least as many digits of a key's hash as lists show.
 bool is_hash(std::string_view text) {
   constexpr std::size_t kShown = 12;
   return text.size() >= kShown && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -37,7 +37,8 @@ struct Locked {
   bool ledger_is_same = true;
 };
 
-// Until the end of the transaction: its changes are audited here and not as changes by hand.
+// Holds until the end of the transaction: this file audits its own changes, so the triggers for changes by
+// hand must not.
 Task<void> act_as(pg::Connection& connection, std::string actor, Deadline deadline) {
   pg::Params params(actor);
   co_await connection.query(sql::kActAs, std::move(params), deadline);
@@ -101,7 +102,7 @@ Task<void> end(pg::Connection& connection, std::int64_t id, const ExecResult& re
   co_await connection.query(sql::kEndOrder, std::move(row), deadline);
 }
 
-// What is known of the order goes into the result, and the sums of its fills, which must fit the order.
+// Completes the result with the fields of the order and the sums of its fills. The fills must fit the order.
 Expected<void> complete(ExecResult& result, const Locked& locked) {
   result.idempotency_key = locked.key;
   result.completed_at = std::chrono::system_clock::now();
@@ -324,7 +325,7 @@ Task<Expected<void>> abort_order(pg::Connection& connection, Change change, Dead
     co_await end(connection, change.id, result, in_doubt, change.reason.value_or("aborted by an operator"),
                  deadline);
   } else {
-    // The ledger row is another order's: what a worker would have done with this one.
+    // The ledger row belongs to another order: end this one as a worker would.
     pg::Params row(change.id, "aborted", reason::kIdempotencyConflict,
                    "the key belongs to an order with another content", in_doubt);
     co_await connection.query(sql::kEndOrder, std::move(row), deadline);

@@ -1,6 +1,5 @@
-// What an operator does with orders: list, show, requeue, release, abort, settle, halt. For commands and the
-// Admin API. Every change is one transaction with its audit row; what may not be done is refused with what to
-// do instead.
+// The operator's actions on orders: list, show, requeue, release, abort, settle, halt. For commands and the
+// Admin API. Every change is one transaction with its audit row; a refusal says what to do instead.
 #pragma once
 
 #include <chrono>
@@ -41,8 +40,8 @@ Task<std::vector<OrderLine>> list_orders(pg::Connection& connection, ListFilter 
 // The id of an order by its key, its id, or twelve digits or more of its key's hash; archived ones, too.
 Task<Expected<std::int64_t>> find_order(pg::Connection& connection, std::string which, Deadline deadline);
 
-// Name and value of what is known of an order, its tries and its audit, as lines. `reveal` shows key and
-// content, and is audited.
+// An order, its tries and its audit, as lines of name and value. `reveal` shows key and content, and is
+// audited.
 struct OrderDetails {
   std::vector<std::pair<std::string, std::string>> fields;
   std::vector<std::string> tries;
@@ -58,7 +57,7 @@ struct Change {
   bool force = false;  // also a row that a worker holds
   std::chrono::milliseconds lease{120'000};
 };
-// Aborted or waiting: to be sent again, with all its attempts.
+// Queues an order that is aborted or waiting again, with all its attempts.
 Task<Expected<void>> requeue_order(pg::Connection& connection, Change change, Deadline deadline);
 // All that match the filter, the newest first: those that are aborted or waiting and, unless the
 // filter asks for those, not in doubt. Ignores `change.id`.
@@ -68,10 +67,10 @@ struct Requeued {
 };
 Task<Requeued> requeue_orders(pg::Connection& connection, ListFilter filter, Change change,
                               Deadline deadline);
-// Taken from its worker, pending and in doubt.
+// Takes the order from its worker: it is pending and in doubt.
 Task<Expected<void>> release_order(pg::Connection& connection, Change change, Deadline deadline);
 Task<Expected<void>> abort_order(pg::Connection& connection, Change change, Deadline deadline);
-// Records what the operator knows of the order's end.
+// Records the outcome that the operator knows.
 Task<Expected<void>> settle_order(pg::Connection& connection, Change change, ExecResult result,
                                   Deadline deadline);
 

@@ -1,4 +1,4 @@
--- What an operator does with orders. Each change and its audit row are one transaction; rows are locked in the order
+-- The operator's actions on orders. Each change and its audit row are one transaction; rows are locked in the order
 -- outbox, ledger.
 
 -- name: act_as
@@ -100,7 +100,7 @@ UPDATE orders.outbox_orders SET status = 'pending', attempts = 0, last_error_cod
   next_run_at = NULL, updated_at = now()
 WHERE id = $1;
 
--- Its worker is fenced by the claim number, and may have sent it: it stays with that adapter.
+-- The claim number fences its worker. That worker may have sent the order, so the order stays with its adapter.
 -- name: release_order
 UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_at = NULL, claim_no = claim_no + 1,
   in_doubt = true, adapter = coalesce(adapter, (SELECT w.adapter FROM orders.workers w WHERE w.worker = o.locked_by)),

@@ -67,7 +67,7 @@ Line line_of(const pg::Row& row) {
   line.is_open = status != "succeeded" && status != "aborted";
   line.books = books_of(row);
   if (line.is_open || row.get<std::int64_t>("tries") == 0) return line;
-  // What is stored is no order: it was never sent.
+  // The stored document is no order: no worker ever sent it.
   auto order = parse_order(row.get<std::string>("document"));
   if (order) line.question = AskedOrder{line.id, row.get<std::string>("idempotency_key"), std::move(*order)};
   return line;

@@ -1,9 +1,9 @@
 // Compares the three books that speak of an order: outbox and ledger, the journal of tries, and the broker's
 // own. Names each difference; changes nothing. Reads in pages, and asks the broker about a page at a time.
 //
-// Orders go on while they are compared: a fill may come between the reading and the broker's answer. So those
-// that differ are read again after kSecondLookAfter; one that agrees with the broker's answer then is no
-// difference, and one that has changed is counted as such and compared by the next run.
+// Orders move on during the comparison: a fill may come between the reading and the broker's answer. So it
+// reads the orders that differ a second time after kSecondLookAfter. An order that agrees with the broker's
+// answer then is no difference; one that has changed counts as changed, and the next run compares it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace todoke::orders {
 
-// What is known of one order that has ended.
+// One order that has ended, as the books show it.
 struct OrderBooks {
   bool succeeded = false;                    // the outbox: succeeded, else aborted
   bool is_conflict = false;                  // aborted because the ledger belongs to another content
@@ -47,7 +47,7 @@ struct ReconcileProgress {
   std::int64_t different = 0;
 };
 
-// A report of a broker that came while nobody waited is in the ledger by then.
+// By then the ledger has the reports that came while no try waited for them.
 inline constexpr std::chrono::milliseconds kSecondLookAfter{2'000};
 
 struct ReconcileOptions {
@@ -57,7 +57,7 @@ struct ReconcileOptions {
   // An order that differs: its id, the hash of its key, and what differs.
   std::function<void(std::int64_t id, const std::string& key_hash, const std::string& difference)>
       on_difference;
-  std::function<void(const std::string& notice)> on_notice;  // what of the broker could not be asked, and why
+  std::function<void(const std::string& notice)> on_notice;   // why some orders can't be asked about
   std::function<void(const ReconcileProgress&)> on_progress;  // after each page
 };
 

@@ -1,5 +1,5 @@
-// A way to a broker. An adapter sends an order once for each call and never tries again by itself; whether to
-// try again, and when, is the worker's business. All calls come on one executor, several at a time.
+// A way to a broker. An adapter sends an order once for each call and never tries again by itself; the worker
+// decides whether to try again, and when. All calls come on one executor, several at a time.
 //
 // The key of the order is the same for every try, so that a broker that knows it does nothing twice. An
 // adapter that can look an order up by its key offers find(); the worker then asks before it sends an order
@@ -30,8 +30,8 @@ struct SendRequest {
   std::int64_t claim_no = 0;     // grows with every try of the order, whoever makes it
   bool possible_resend = false;  // an earlier try may have reached the broker
   TraceContext trace;            // of the span broker.send
-  // The kill switch, to be asked right before the order leaves: after a connection was made, and after
-  // whatever else takes time.
+  // The kill switch. The adapter asks right before the order leaves: after it has made a connection, and
+  // after anything else that takes time.
   std::function<bool()> may_go = [] { return true; };
 };
 
@@ -41,14 +41,14 @@ struct SendOutcome {
   // adapter's; the worker fills in the rest. An error has one of the contract's reason codes.
   ExecResult result;
   std::string message;  // for operators, without content; kept as last_error_msg
-  std::string unread;   // ok: what of the answer could not be read, by name, without content
-  // The broker may have the order although this is no answer of it: a timeout, or a connection lost after the
-  // first byte.
+  std::string unread;   // ok: names of the members that could not be read
+  // The broker may have the order although it gave no answer: a timeout, or a connection lost after the first
+  // byte.
   bool in_doubt = false;
   // The broker says that it has an order of this id already.
   bool duplicate = false;
-  // Nothing was sent, and nothing is wrong with the order: may_go said no, or the way to the broker has just
-  // closed (can_send_now). It goes back as if it had never been claimed.
+  // The adapter sent nothing, and nothing is wrong with the order: may_go said no, or the way to the broker
+  // has just closed (can_send_now). The worker gives it back as if it had never claimed it.
   bool held_back = false;
   std::optional<std::chrono::milliseconds> retry_after;  // the broker asked for this pause
 };
@@ -60,9 +60,9 @@ SendOutcome held_back();
 enum class FindAnswer { found, not_found, unknown };
 
 struct FindOutcome {
-  // unknown: the broker could not be asked (timeout, down); says nothing about the order.
+  // unknown: the broker gave no answer (timeout, down), so the order may be there or not.
   FindAnswer answer = FindAnswer::unknown;
-  ExecResult result;        // found: what the broker says of it, as in SendOutcome
+  ExecResult result;        // found: the broker's answer, as in SendOutcome
   std::string message;      // unknown: why
   std::string unread = {};  // found: as in SendOutcome
   bool was_asked = true;  // unknown: false when the question could not leave, as with SendOutcome::held_back
@@ -90,8 +90,8 @@ class BrokerAdapter {
   // or other workers claim them. The worker asks before each claim and each try.
   [[nodiscard]] virtual bool can_send_now() const { return true; }
 
-  // Ends by the deadline, whatever the broker does. Throws only for what should not happen; the worker takes
-  // that for INTERNAL_ERROR in doubt.
+  // Ends by the deadline, whatever the broker does. Throws for programming errors only; the worker takes that
+  // for INTERNAL_ERROR in doubt.
   virtual Task<SendOutcome> send(SendRequest request, Deadline deadline) = 0;
 
   [[nodiscard]] virtual bool can_find() const { return false; }
@@ -109,7 +109,7 @@ struct AskedOrder {
 class BrokerBook {
  public:
   struct Answers {
-    // One for each order, in their order. None: it was not asked about; a notice has said why.
+    // One for each order, in their order. None: the broker was not asked; a notice says why.
     std::vector<std::optional<FindOutcome>> of;
     std::vector<std::string> notices;  // for operators, each once for all orders that it is about
   };

@@ -10,8 +10,8 @@
 
 namespace todoke::orders {
 
-// What the digest covers: all but idempotency_key and trace_id. `price` and `time_in_force` are always there;
-// other members that are absent are left out.
+// The digest covers all members but idempotency_key and trace_id. `price` and `time_in_force` are always
+// there; other members that are absent are left out.
 std::string canonical_json(const Order& order);
 // "sha256:" and 64 hex digits.
 std::string request_digest(const Order& order);
@@ -21,7 +21,7 @@ std::string stored_json(const Order& order);
 
 std::string sha256_digest(std::string_view text);
 
-// Stands for an idempotency key wherever the key itself must not be seen: logs, spans, the journal.
+// Stands for an idempotency key where nobody may read the key itself: logs, spans, the journal.
 // The first 32 hex digits of its SHA-256, as orders.key_hash() in SQL.
 std::string key_hash(std::string_view idempotency_key);
 

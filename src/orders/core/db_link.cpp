@@ -4,8 +4,8 @@ namespace todoke::orders {
 
 namespace {
 
-// No statement of the worker waits for a row of the ledger longer than half a second; what holds one is an
-// operator's open transaction. A bitmap of all that waits would be sorted before the first row is claimed.
+// No statement of the worker waits for a row of the ledger longer than half a second: only an operator's open
+// transaction holds one longer. With bitmap scans Postgres would sort all waiting rows before it claims one.
 constexpr const char* kSession =
     "SET orders.actor = 'worker'; SET enable_seqscan = off; SET enable_bitmapscan = off;"
     "SET enable_hashjoin = off; SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET "

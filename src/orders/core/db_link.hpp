@@ -13,7 +13,7 @@ class DbLink {
  public:
   explicit DbLink(pg::ConnectOptions options) : options_(std::move(options)) {}
 
-  // Throws what Connection::connect throws. The reference holds until the next call.
+  // Throws as Connection::connect does. The pointer holds until the next call.
   Task<pg::Connection*> get(Deadline deadline);
   void close() { connection_.reset(); }
 

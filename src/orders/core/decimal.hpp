@@ -1,8 +1,8 @@
 // Money and quantities: exact decimals, never binary floats. A value has one form only (no zeros at either
 // end, no sign of zero), so that 0.1, 0.10 and 1e-1 are equal and are written alike.
 //
-// What comes from outside has at most 20 digits before and 18 after the point. Sums and products are exact
-// and may be longer; rounded() brings them back. Copies of up to 15 digits don't allocate.
+// Values from outside have at most 20 digits before and 18 after the point. Sums and products are exact and
+// may be longer; rounded() brings them back. Copies of up to 15 digits don't allocate.
 #pragma once
 
 #include <compare>
@@ -28,7 +28,7 @@ class Decimal {
   static Expected<Decimal> parse(std::string_view number) {
     return parse(number, kWholeDigitsMax, kFractionDigitsMax);
   }
-  // With limits of one's own, for what was computed here.
+  // With limits of the caller's own, for computed values.
   static Expected<Decimal> parse(std::string_view number, std::size_t whole_max, std::size_t fraction_max);
 
   // Without exponent: -12.5, 0, 0.001.

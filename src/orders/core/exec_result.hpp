@@ -1,6 +1,6 @@
-// What became of an order at the broker. A plain value: adapters fill it, the worker completes it (ids,
+// The result of an order at the broker. A plain value: adapters fill it, the worker completes it (ids,
 // times), the ledger keeps its JSON, which clients see. Amounts are exact decimals. With it: the reason codes
-// and what they mean, sums over fills, JSON and digest.
+// and their meaning, sums over fills, JSON and digest.
 #pragma once
 
 #include <cstdint>
@@ -79,14 +79,14 @@ struct ExecResult {
   std::vector<std::string> warnings;
 };
 
-// Members in the order of the contract; what there is none of is null. Times in UTC with microseconds.
+// Members in the order of the contract; absent ones are null. Times in UTC with microseconds.
 std::string to_json(const ExecResult& result);
-// What to_json wrote, or an operator by hand: members that are missing have their defaults, unknown ones are
-// refused.
+// Reads the text of to_json, or one that an operator wrote by hand: missing members get their defaults,
+// unknown ones are refused.
 Checked<ExecResult> parse_exec_result(std::string_view json);
 
-// What the digest covers, in the canonical form of orders (canonical.hpp): status, order_id, instrument,
-// side, executed_qty, avg_price, fills, reason_code; what there is none of is left out.
+// The digest covers, in the canonical form of orders (canonical.hpp), status, order_id, instrument, side,
+// executed_qty, avg_price, fills and reason_code; absent ones are left out.
 std::string canonical_json(const ExecResult& result);
 std::string result_digest(const ExecResult& result);
 
@@ -100,7 +100,7 @@ int http_status_of(std::string_view reason_code);
 // One that an order can end with at a broker.
 bool is_known_reason(std::string_view reason_code);
 
-// The broker could not be reached or gave no answer: another try may help, and the breaker counts it.
+// Whether the broker was out of reach or gave no answer: another try may help, and the breaker counts it.
 bool is_unreachable(std::string_view reason_code);
 
 // Another try may help. BROKER_REJECTED and VALIDATION_ERROR are final.

@@ -64,7 +64,7 @@ Task<HaltList> Halts::current() {
   while (is_stale() && is_reading_) {
     read_ended_.reset();
     co_await read_ended_.wait();
-    // What failed for one has failed for all who waited for it.
+    // The read failed for every caller that waited for it.
     if (failures_ != failures) std::rethrow_exception(failure_);
   }
   if (is_stale()) co_await read();

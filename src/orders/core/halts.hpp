@@ -1,6 +1,6 @@
-// The kill switch as this process knows it: read twice a second and whenever somebody changes it, and read
-// anew by whoever asks when what is known is older than kStaleAfter. So a halt is in force everywhere within
-// a second, or nothing is sent at all.
+// The kill switch as this process knows it: read twice a second and at every change. A caller that finds the
+// last reading older than kStaleAfter reads anew. So a halt is in force everywhere within a second, or
+// nothing is sent at all.
 #pragma once
 
 #include <chrono>
@@ -46,14 +46,14 @@ class Halts final : public PeriodicService {
   Task<void> start() override;
   Task<void> run() override;
 
-  // What holds now, at most kStaleAfter old; throws when it can't be read.
+  // The halts in force, at most kStaleAfter old; throws when they can't be read.
   Task<HaltList> current();
-  // The same at once, on the executor: whether what is known is fresh and halts neither. What is not known
-  // well enough counts as halted.
+  // At once, on the executor: whether the last reading is fresh and halts neither the adapter nor the
+  // instrument. A stale reading counts as a halt.
   [[nodiscard]] bool lets_go(std::string_view adapter, std::string_view instrument) const {
     return !is_stale() && !is_halted(*known(), adapter, instrument);
   }
-  // The last that was read, however old. From any thread.
+  // The last reading, however old. From any thread.
   [[nodiscard]] HaltList known() const { return halts_.load(); }
 
  private:

@@ -12,8 +12,8 @@
 
 namespace todoke::orders {
 
-// Takes fields out of a JSON object and keeps the first offence. What is read after one is of no matter, so
-// that a caller reads all fields and asks once.
+// Takes fields out of a JSON object and keeps the first offence. Values read after an offence don't matter,
+// so a caller reads all fields and checks once.
 class JsonFields {
  public:
   // `path` is where the object stands in its document; empty: it is the document.

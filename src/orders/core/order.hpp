@@ -1,7 +1,7 @@
-// An order as a value: what a client asks for, after every rule has been checked; text is in NFC. And how it
-// is read from JSON: the body of a request, or what is stored. Every rule that holds for all orders is
-// checked; what an installation allows beyond that is intake/policy.hpp. The first offence is named: first
-// JSON itself, then members that are unknown, then the fields in the order of the reference.
+// An order as a value: a client's request that has passed every rule; text is in NFC. Read from JSON: the
+// body of a request, or the stored document. This file checks the rules that hold for all orders;
+// intake/policy.hpp has those of an installation. A refusal names the first offence: in the JSON itself, then
+// unknown members, then the fields in the order of the reference.
 #pragma once
 
 #include <cstddef>

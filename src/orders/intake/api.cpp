@@ -147,13 +147,13 @@ Task<Answer> Api::accept(net::Request& request) {
   }
   Offer offer{order->idempotency_key, request_digest(*order), stored_json(*order), trace_of(*order, request)};
   if (auto refusal = refusal_of_new(*order)) {
-    // An order that was accepted before stays accepted, whatever is allowed now.
+    // An order that was accepted before stays accepted, whatever the rules are now.
     const auto known = co_await find(offer.key);
     if (known) co_return known_key(*known, offer.digest);
     co_return std::move(*refusal);
   }
-  // Only a new order counts, so that posts that are repeated don't stand in the way of others: one read more
-  // for each post, where there is such a limit.
+  // Only new orders count, so that repeated posts don't use up the limit. It costs one more read for each
+  // post, where there is such a limit.
   if (has_rate_) {
     const auto known = co_await find(offer.key);
     if (!known && !per_second_.take("").allowed) co_return too_many_in_second();

@@ -1,9 +1,9 @@
 // The order API on the wire: POST /do/order and GET /do/order/{idempotency_key}. docs/orders.md is its
 // reference.
 //
-// A request goes one way: token, rate, body, header, what this installation allows, intake. What is refused
-// before the intake has touched nothing. Keys appear in logs as hashes only; request logs and spans show the
-// route's pattern and never the path.
+// A request goes one way: token, rate, body, header, the rules of this installation, intake. A request that
+// is refused before the intake has changed nothing. Keys appear in logs as hashes only; request logs and
+// spans show the route's pattern and never the path.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@
 
 namespace todoke::orders {
 
-// What the API is built from. Everything outlives it.
+// The parts of the API. Everything outlives it.
 struct ApiParts {
   const Config& config;
   const Clock& clock;
@@ -46,7 +46,7 @@ struct BuiltApi {
   std::function<void()> wake_waiters;            // orders were settled; thread-safe
 };
 
-// Throws UserError for what the configuration has wrong.
+// Throws UserError for a wrong configuration.
 BuiltApi build_api(const ApiParts& parts);
 
 }  // namespace todoke::orders

@@ -56,7 +56,7 @@ Expected<Tokens> Tokens::parse(std::string_view text) {
     if (!second.empty() && !is_hash(second)) {
       return refuse(fmt::format("line {}: the hash of a token is 64 lower-case hex digits", number));
     }
-    // As a token it would let in whoever has read the hash, and nobody else.
+    // Taken as a token it would let in everybody who has read the hash, and not the token's owner.
     if (second.empty() && is_hex(first) && first.size() == kHashDigits) {
       return refuse(fmt::format("line {}: a hash without the name of its client", number));
     }

@@ -1,5 +1,5 @@
-// Who posts: the name behind a bearer token, or the address when tokens are off. Tokens stand in a file, one
-// on each line, and are kept as hashes in memory:
+// The clients of the API: the name behind a bearer token, or the address when tokens are off. Tokens stand in
+// a file, one on each line, and are kept as hashes in memory:
 //
 //   # a comment
 //   desk-7 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08

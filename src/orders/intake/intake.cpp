@@ -24,8 +24,8 @@ constexpr std::chrono::milliseconds kWakeMax = 2s;
 // A commit gets half of the patience, so that there is time to ask again when its answer does not come.
 constexpr int kTriesInPatience = 2;
 constexpr std::chrono::nanoseconds kTryMin = 100ms;
-// What a post waits beyond its patience for a verdict that is on its way; cancelling a statement takes up to
-// 2 s.
+// A post waits so much longer than its patience for a verdict that is on its way; cancelling a statement
+// takes up to 2 s.
 constexpr std::chrono::milliseconds kGrace = 2'500ms;
 
 pg::ConnectOptions session(pg::ConnectOptions options) {

@@ -1,8 +1,8 @@
 // Accepts orders: ledger `accepted` and outbox `pending` in one transaction, and the answer after its commit.
 //
 // Posts that come while a commit is under way go into the next one together (base/group_committer.hpp): one
-// connection, batches of at most `batch_orders_max`. Bounded: past `queue_orders_max` waiting posts, and
-// after `patience`, a post is told that nothing was accepted; so it is at once where the database has no room
+// connection, batches of at most `batch_orders_max`. Bounded: it refuses posts beyond `queue_orders_max`
+// waiting ones, those that have waited for `patience`, and all of them while the database has no room
 // (pg/storage.hpp).
 //
 // A commit whose answer is lost is repeated, which finds out by itself whether the first one happened: a key
@@ -31,7 +31,7 @@ struct IntakeOptions {
   pg::ConnectOptions connect;
   // Doubling it gains less than a tenth, and each post of a batch waits for all of it.
   std::size_t batch_orders_max = 256;
-  // About a second's worth: a client that would wait longer is refused at once.
+  // About a second's worth: a client that would wait longer gets its refusal at once.
   std::size_t queue_orders_max = 8'192;
   std::chrono::milliseconds patience{5'000};
 };
@@ -51,7 +51,7 @@ class Intake final : public Service, private GroupCommitter<IntakeTicketPtr>::Wo
 
   [[nodiscard]] std::string_view name() const override { return "orders_intake"; }
   Task<void> start() override;
-  // At stop(): commits what is queued, then returns.
+  // At stop() it commits the queued posts, then returns.
   Task<void> run() override;
   void stop() override;
 

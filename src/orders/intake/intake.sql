@@ -31,11 +31,11 @@ WHERE l.idempotency_key = seen.idempotency_key;
 -- name: wake_workers
 SELECT pg_notify(cn_names.channel_orders_pending(), '');
 
--- For those who wait at other nodes.
+-- For clients that wait at other nodes.
 -- name: tell_settled
 SELECT pg_notify(cn_names.channel_orders_settled(), '');
 
--- What is known of keys. A finished row that was archived is shown as long as its ledger row lives.
+-- The states of keys. A finished row that was archived is shown as long as its ledger row lives.
 -- name: read_states
 SELECT k.key, coalesce(l.request_digest, o.request_digest) AS request_digest,
   coalesce(o.status, a.status,

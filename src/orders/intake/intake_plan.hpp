@@ -1,5 +1,5 @@
-// The decisions of the intake, without a database: what each post of a batch is told. Posts of one key behave
-// as if one came after the other, in the order in which they stand in the batch.
+// The decisions of the intake, without a database: the answer to each post of a batch. Posts of one key
+// behave as if one came after the other, in the order in which they stand in the batch.
 #pragma once
 
 #include <cstddef>
@@ -39,10 +39,10 @@ struct IntakeOutcome {
 // For each offer the index of the first one of its key: itself, where there is none before it.
 std::vector<std::size_t> first_of_key(std::span<const Offer* const> offers);
 
-// What is known of a key after the batch was committed.
+// The state of a key after the batch was committed.
 struct KeyFate {
   bool taken_now = false;  // by this batch
-  // An earlier try to commit this batch got no answer: what the database has may be that try's doing.
+  // An earlier try to commit this batch got no answer: the row in the database may be its work.
   bool maybe_ours = false;
   std::optional<OrderState> stored =
       std::nullopt;  // of a key that was not taken now; nothing: it vanished meanwhile

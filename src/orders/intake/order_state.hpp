@@ -1,4 +1,5 @@
-// Where an order stands, the one body of 201, 200 and GET; and who waits for that to change (?wait=).
+// The state of an order, the one body of 201, 200 and GET; and the clients that wait for it to change
+// (?wait=).
 #pragma once
 
 #include <atomic>
@@ -45,9 +46,9 @@ std::string to_json(const OrderState& state);
 Task<std::vector<OrderState>> read_states(pg::Connection& connection, std::span<const std::string> keys,
                                           Deadline deadline);
 
-// Waiting for an order to be settled. All waits of a process share one statement, which runs when somebody
-// says that orders were settled (wake() in this process, NOTIFY orders_settled from others) and every
-// kLookEvery besides. Bounded: beyond `waiters_max` waits, and when the node stops, a wait ends at once.
+// Waits for orders to be settled. All waits of a process share one statement, which runs when orders were
+// settled (wake() in this process, NOTIFY orders_settled from others) and every kLookEvery besides. Bounded:
+// beyond `waiters_max` waits, and when the node stops, a wait ends at once.
 class OrderWatch final : public Service {
  public:
   static constexpr std::chrono::milliseconds kLookEvery{100};
@@ -64,7 +65,7 @@ class OrderWatch final : public Service {
   // that runs one handler at a time.
   Task<std::optional<OrderState>> wait_settled(std::string key, std::chrono::milliseconds most);
 
-  // Orders were settled. Thread-safe. Other processes are told, at most every kTellEvery.
+  // Orders were settled. Thread-safe. Tells other processes, at most every kTellEvery.
   void wake();
 
   [[nodiscard]] std::string_view name() const override { return "orders_watch"; }

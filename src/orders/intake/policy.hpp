@@ -1,4 +1,4 @@
-// What an installation allows beyond the rules that hold for all orders: instruments, lot steps, the largest
+// The rules of an installation, beyond those that hold for all orders: instruments, lot steps, the largest
 // order.
 #pragma once
 

@@ -5,7 +5,7 @@
 namespace todoke::orders {
 namespace {
 
-// What a send needs beside the broker's time: a lease shorter than that could lapse under a send.
+// A send needs so much beside the broker's time: a shorter lease could lapse during a send.
 constexpr std::chrono::milliseconds kLeaseBeyondTimeout(1'000);
 
 }  // namespace

@@ -90,7 +90,7 @@ std::unique_ptr<BrokerAdapter> make_adapter(const DispatcherParts& parts, PaperO
   return std::make_unique<PaperAdapter>(std::move(paper), parts.pool, parts.clock);
 }
 
-// The worker with everything that it works with. Settings that are refused are told by validate().
+// The worker with its parts. validate() refuses wrong settings.
 class OrderWorker final : public Service {
  public:
   // `fix`: the session, where the broker is one that speaks FIX.
@@ -177,7 +177,7 @@ Dispatcher build_dispatcher(DispatcherParts parts) {
     built.stops_within = 2 * parts.config.get(keys::kBrokerTimeout);
     std::shared_ptr<FixLink> fix;
     if (adapter == "fix") {
-      // Before the worker, and so stopped after it: what is under way gets its answer.
+      // Before the worker, and so stopped after it: tries under way get their answers.
       fix = std::make_shared<FixLink>(FixOptions::from(parts.config).value_or(FixOptions()),
                                       FixLinkParts{parts.executor, parts.clock, parts.pool, parts.database,
                                                    parts.health, parts.metrics, name});

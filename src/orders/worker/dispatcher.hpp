@@ -33,9 +33,10 @@ struct DispatcherParts {
 
 struct Dispatcher {
   std::vector<std::shared_ptr<Service>> services;  // in the order in which they start
-  // What stopping may take: orders that are under way are finished and settled.
+  // Time that a stop may take: the worker finishes and settles the orders under way.
   std::chrono::milliseconds stops_within{0};
-  // Takes over what may change while it runs: outbox.concurrency and outbox.lock_lease_sec. On the executor.
+  // Takes over the settings that may change while it runs: outbox.concurrency and outbox.lock_lease_sec. On
+  // the executor.
   std::function<void(const Config&)> on_change;
 };
 

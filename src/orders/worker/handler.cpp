@@ -134,7 +134,7 @@ Task<std::optional<Ended>> OrderHandler::look_up(OrderJob& job) {
   auto asked = request(job);
   auto answer = co_await attempt(adapter_.find(asked, Deadline::after(options_.broker_timeout)));
   auto found = answer ? std::move(*answer) : FindOutcome{FindAnswer::unknown, {}, describe(answer.error())};
-  // A broker may get a try later than it is asked: the order stays in doubt.
+  // A try may reach the broker after this question: the order stays in doubt.
   if (found.answer == FindAnswer::not_found) co_return std::nullopt;
   if (!found.was_asked && !job.tried) co_return give_back();
   if (!job.tried) {
@@ -184,8 +184,8 @@ Task<Ended> OrderHandler::send(OrderJob& job, Span& span) {
 }
 
 Task<Ended> OrderHandler::end_duplicate(OrderJob& job, SendOutcome outcome) {
-  // Of an order of which no try of ours can have got there what we believe may be wrong (a proxy repeats
-  // requests), or the key is taken by something else. Only a look-up tells; later tries, in doubt or not,
+  // No try of ours can have reached the broker, and yet it has the key. Either a proxy has repeated a request
+  // of ours, or the key belongs to another order. Only a look-up tells which; later tries, in doubt or not,
   // don't.
   if (!job.row.in_doubt) job.key_was_taken = true;
   if (adapter_.can_find()) {

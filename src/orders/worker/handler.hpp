@@ -1,4 +1,5 @@
-// What is done with one order: checked, looked up at the broker where it is in doubt, sent once, judged.
+// Works on one order: checks it, looks it up at the broker where it is in doubt, sends it once, judges the
+// answer.
 #pragma once
 
 #include <chrono>
@@ -41,13 +42,14 @@ class OrderHandler final : public queue::Handler {
 
  private:
   Task<Ended> handle_order(OrderJob& job, const queue::Hold& hold, Span& span);
-  // Settled by what the broker says, or nothing: it has no such order.
+  // The outcome by the broker's answer; nothing: the broker has no such order.
   Task<std::optional<Ended>> look_up(OrderJob& job);
   Task<Ended> send(OrderJob& job, Span& span);
-  // The broker says that it has an order of this key already: looked up, and never a refusal.
+  // The broker says that it has an order of this key already: looks that up, and never ends as a refusal.
   Task<Ended> end_duplicate(OrderJob& job, SendOutcome outcome);
   Task<bool> is_halted_now(const OrderJob& job);
-  // What the broker has answered. `doubt_ended`: to a look-up, which tells of the earlier tries as well.
+  // Ends with the broker's answer. `doubt_ended`: it answers a look-up, and so covers the earlier tries as
+  // well.
   Ended end_with(OrderJob& job, SendOutcome outcome, bool doubt_ended) const;
   Ended fail(OrderJob& job, std::string_view code, std::string message, queue::Outcome outcome) const;
   [[nodiscard]] bool is_too_old(const OrderJob& job) const;

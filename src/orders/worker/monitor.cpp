@@ -23,7 +23,7 @@ std::string_view breaker_text(double state) {
   return kTexts.at(static_cast<std::size_t>(state));
 }
 
-// What keeps orders from being sent, the gravest first; empty: nothing.
+// Why orders are not sent, the gravest reason first; empty: they are.
 std::string problem_of(const OrderGauges& gauges, double breaker) {
   if (gauges.halts > 0) return "orders are halted; `todoke orders stats` says which";
   if (gauges.workers == 0) {

@@ -1,4 +1,4 @@
-// What operators see of the orders: gauges, and a line of health that says when nobody sends. Runs in every
+// The operators' view of orders: gauges, and a line of health that says when no worker sends. Runs in every
 // process of the role, with a worker or without.
 #pragma once
 
@@ -29,7 +29,7 @@ class OrderMonitor final : public PeriodicService {
   Task<void> start() override;
   Task<void> run() override;
 
-  // On the executor: what the worker's lease is from now on.
+  // On the executor: the worker's lease from now on.
   void set_lease(std::chrono::milliseconds lease) {
     if (worker_) worker_->lease = lease;
   }

@@ -1,7 +1,7 @@
 -- Which workers run.
 
--- Workers that died stay for a day, so that somebody can see that they did, and as long as an order is theirs: which
--- broker may have it is known by their row alone.
+-- Workers that died stay for a day, so that operators can see them, and as long as they hold an order: only their row
+-- tells which broker may have it.
 -- name: worker_seen
 WITH swept AS (
   DELETE FROM orders.workers w WHERE w.worker <> $1 AND w.seen_at < now() - interval '1 day'

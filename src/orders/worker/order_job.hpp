@@ -1,8 +1,8 @@
-// An order that the worker holds: its row, what its ledger says, what became of its try, and what is to be
-// written.
+// An order that the worker holds: its row, the state of its ledger, the outcome of its try, and the values to
+// be written.
 //
-// The ledger is the truth about an outcome: it ends in the same one as the row, in the same transaction, and
-// where it has ended already, the row follows it and nothing is sent.
+// The ledger is the truth about an outcome: one transaction ends both row and ledger in the same outcome, and
+// where the ledger has ended already, the row follows it and the worker sends nothing.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace todoke::orders {
 
-// What the ledger says of the row's key, as it was read with the claim.
+// The state of the ledger under the row's key, as the claim read it.
 enum class LedgerState {
   missing,      // created when the row is settled
   open,         // accepted, not settled
@@ -37,7 +37,7 @@ struct TryRecord {
   SteadyTime::duration took{};  // by a clock that is never set
   std::string outcome;          // ok, or a reason code
   std::optional<std::string> broker_ref;
-  std::string note;  // what could not be read of the broker's answer; empty: nothing
+  std::string note;  // names the unreadable parts of the broker's answer; empty: none
 };
 
 struct OrderJob : queue::Job {

@@ -1,6 +1,6 @@
-// What is remembered of orders that are over, and for how long. Moves finished orders to the archive, lets
-// settled keys go, and keeps a partition for each month of the journal and the archives: it makes those that
-// come and drops those that are too old. Workers share this: one at a time does a page of each table.
+// Retention of orders that are over. Moves finished orders to the archive, deletes settled keys, and keeps a
+// partition for each month of the journal and the archives: it makes the next ones and drops the old ones.
+// Workers share this: one at a time does a page of each table.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ class OrderRetention final : public PeriodicService {
  private:
   Task<void> round(RoundCause cause) override;
   Task<void> keep_partitions();
-  // A partition that somebody reads is dropped the next time: orders would wait behind the lock that
-  // dropping needs, so it waits half a second only.
+  // Waits half a second at most for the lock that dropping a partition needs, because orders wait behind it.
+  // The next round drops a partition that somebody was reading.
   Task<void> drop_history(pg::Connection& connection, Deadline deadline);
   // Each does one page. False: the table's end.
   Task<bool> archive_page();

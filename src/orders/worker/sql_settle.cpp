@@ -1,4 +1,4 @@
-// Settling: what each order asks for as arrays, one statement, a fate for each order.
+// Settling: the verdicts as arrays, one statement, a fate for each order.
 #include <algorithm>
 #include <utility>
 
@@ -25,7 +25,7 @@ const OrderJob& order_of(const queue::JobPtr& job) {
   return static_cast<const OrderJob&>(*job);
 }
 
-// What is written to the rows and to the ledger.
+// The arrays for the rows and the ledger.
 struct VerdictColumns {
   std::vector<std::int64_t> ids;
   std::vector<std::int64_t> claims;
@@ -63,7 +63,7 @@ struct VerdictColumns {
   }
 };
 
-// What is written to the journal.
+// The arrays for the journal.
 struct JournalColumns {
   Column<std::string> broker_ids;
   Column<SystemTime> began;
@@ -96,7 +96,7 @@ Task<std::vector<Fate>> SqlPort::settle(const queue::Jobs& jobs) {
     rows = co_await run_settle(jobs);
   }
   options_.on_settled();
-  // A ticket of which the statement says nothing is locked.
+  // A ticket that the statement does not return is locked.
   std::vector<Fate> fates(jobs.size(), Fate::locked);
   for (const auto& row : *rows) {
     const auto place = static_cast<std::size_t>(row.get<std::int64_t>("n")) - 1;
@@ -153,7 +153,7 @@ void SqlPort::report_settled(const OrderJob& job) {
       metrics_.retries[std::min(attempt, metrics_.retries.size()) - 1]->add();
     }
   }
-  // Failures are told one by one, whatever their number.
+  // Every failure has a line of its own, whatever their number.
   const bool is_told = job.verdict.status != RowStatus::succeeded || success_lines_.allows(clock_.steady());
   log::write(is_told ? log::Level::info : log::Level::debug, "orders", "order settled",
              {{"idempotency_key", job.key_hash},

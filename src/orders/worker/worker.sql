@@ -88,10 +88,11 @@ SELECT c.id, c.claim_no, c.attempts, c.in_doubt, c.idempotency_key, c.request_di
   c.trace_id, c.last_error_code, c.last_error_msg, c.ledger_status, c.ledger_digest, now() AS claimed_at, c.key_was_taken
 FROM claimed c ORDER BY c.due, c.id;
 
--- Rows whose lease of $3 seconds has lapsed: a failed try ($4: the budget), in doubt, and written down for the worker that
--- vanished. The journal's began_at is its last sign of life. Not those that this worker itself still has ($6): it settles
--- them when the database lets it; nor those of another adapter's worker, whose broker may have them; nor, while a worker
--- with a longer lease shows signs of life ($7 seconds), those that are its own by that.
+-- Takes over rows whose lease of $3 seconds has lapsed. Each counts as a failed try ($4: the budget) and is in doubt;
+-- the journal notes the try of the worker that vanished, whose last sign of life is its began_at. Not those that this
+-- worker itself still has ($6): it settles them when the database lets it; nor those of another adapter's worker, whose
+-- broker may have them; nor, while a worker with a longer lease shows signs of life ($7 seconds), those that are its
+-- own by that.
 -- name: take_over
 WITH picked AS MATERIALIZED (
   SELECT o.id, o.locked_by, coalesce(o.locked_at, o.updated_at) AS locked_at, o.claim_no FROM orders.outbox_orders o
@@ -121,8 +122,8 @@ SELECT t.id, t.claim_no, t.attempts, t.in_doubt, t.idempotency_key, t.request_di
   now() AS claimed_at, t.key_was_taken
 FROM taken t LEFT JOIN orders.idempo_ledger l ON l.idempotency_key = t.idempotency_key;
 
--- Renews leases. Returned, by their place in the list: true for each lease that was renewed, false for one that runs on
--- because somebody has locked the row. A row of which nothing is returned is not this worker's.
+-- Renews leases. Returns, by the place in the list: true for each lease that it renewed, false for one that runs on
+-- because somebody has locked the row. A row that it does not return is not this worker's.
 -- name: heartbeat
 WITH asked AS MATERIALIZED (
   SELECT * FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY AS t (id, claim_no, n) ORDER BY id),
@@ -139,8 +140,8 @@ WHERE a.n NOT IN (SELECT h.n FROM held h) AND EXISTS (
   SELECT FROM orders.outbox_orders o
   WHERE o.id = a.id AND o.status = 'sending' AND o.locked_by = $1 AND o.claim_no = a.claim_no);
 
--- Settles a batch and returns a fate for each ticket, by its place in the list (src/queue/fate.hpp has the fates). What is
--- asked for a ticket (`verdict`) is one of
+-- Settles a batch and returns a fate for each ticket, by its place in the list (src/queue/fate.hpp has the fates). The
+-- `verdict` on a ticket is one of
 --
 --   succeeded, aborted  the order is over: the ledger is written (or made, where it is missing), then the row. A ledger that
 --                       has succeeded meanwhile, or has another content, is not written: the row follows it.
@@ -159,7 +160,7 @@ WHERE a.n NOT IN (SELECT h.n FROM held h) AND EXISTS (
 -- for it. Where an answer was lost and the worker asks again, the journal tells that its own settling let the row go: settled.
 -- The journal is searched for a month: an outage of the database is not longer, and older partitions are not opened.
 --
--- An order in doubt stays with the adapter that has tried it: another broker knows nothing of it.
+-- An order in doubt stays with the adapter that has tried it: another broker can't tell what became of it.
 --
 -- 1 row: 0.5 ms, 100 rows: 4 ms, 1,000 rows: 60 ms, without the commit, on two busy cores (EXPLAIN (ANALYZE, BUFFERS): 34 pages
 -- for each row, all of them by index). Not a function of the server: Postgres 15 plans the body of an SQL function anew at each
@@ -257,7 +258,7 @@ WITH unknown AS MATERIALIZED (
 UPDATE orders.outbox_orders o SET status = 'pending', locked_by = NULL, locked_at = NULL, updated_at = now()
 FROM unknown u WHERE o.id = u.id;
 
--- Takes attempts back, also from a row that is being sent or settled: settling adds to what is there.
+-- Takes attempts back, also from a row that is being sent or settled: settling adds to the stored count.
 -- name: uncount
 WITH open AS MATERIALIZED (
   SELECT o.id, t.tries FROM unnest($1::bigint[], $2::integer[]) AS t (id, tries) CROSS JOIN LATERAL (

@@ -52,8 +52,8 @@ std::string unread_in(const FixView& view) {
   return view.is_unreadable ? "LastQty or LastPx of a report" : "";
 }
 
-// The outcome that a view gives; nothing while more reports have to come. `is_last`: nothing more will be
-// waited for.
+// The outcome that a view gives; nothing while more reports have to come. `is_last`: the caller waits no
+// longer.
 std::optional<SendOutcome> outcome_of(const FixView& view, const Order& order, bool is_last) {
   SendOutcome outcome;
   if (view.state == State::rejected) {
@@ -98,8 +98,8 @@ bool is_known(const FixView& view) {
   return view.is_acknowledged() || view.state == State::rejected;
 }
 
-// Whether the broker may know more of an order than its reports say: an order that does not wait should have
-// ended.
+// Whether the broker may know more of an order than its reports say: an order that must not wait (IOC, FOK)
+// should have ended.
 bool may_have_ended(const FixView& view, const Order& order) {
   return view.state == State::working && order.time_in_force != TimeInForce::gtc;
 }
@@ -178,7 +178,7 @@ Task<FindOutcome> FixAdapter::ask(const SendRequest& request, FixStored stored, 
   const auto awaited = link_->await(request.broker_id);
   awaited->answers_only = !stored.is_order;
   awaited->keeps_answers = keeps;
-  // What it said when it was asked before is no answer to this question.
+  // The answer to an earlier question does not answer this one.
   std::erase_if(stored.reports, is_status);
   awaited->reports = std::move(stored.reports);
   fix::StatusRequest question;

@@ -1,6 +1,6 @@
-// Orders over a FIX 4.4 session (fix_link.hpp). A try is one NewOrderSingle, and what its reports say until
-// the broker acknowledges the order (GTC) or has ended (IOC, FOK), or until the deadline. Orders are looked
-// up in the reports that are stored, and then by an OrderStatusRequest.
+// Orders over a FIX 4.4 session (link.hpp). A try sends one NewOrderSingle and reads its reports until the
+// broker has acknowledged the order (GTC) or ended it (IOC, FOK), or until the deadline. A look-up reads the
+// stored reports first, and then sends an OrderStatusRequest.
 #pragma once
 
 #include <memory>
@@ -22,14 +22,14 @@ class FixAdapter final : public BrokerAdapter {
   [[nodiscard]] bool can_find() const override { return true; }
   Task<SendOutcome> send(SendRequest request, Deadline deadline) override;
   Task<FindOutcome> find(SendRequest request, Deadline deadline) override;
-  // What the broker says now of an order that was written down, whatever is stored; it is stored, too. Does
-  // not ask about an order that is being sent or looked up.
+  // Asks the broker about an order that was written down, whatever is stored, and stores the answer. Does not
+  // ask about an order that a try is sending or looking up.
   Task<FindOutcome> ask_broker(SendRequest request, Deadline deadline);
 
  private:
   Task<SendOutcome> wait_for_outcome(const SendRequest& request, std::shared_ptr<FixAwaited> awaited,
                                      Deadline deadline);
-  // `keeps`: the order was written down, so that what the broker says is stored.
+  // `keeps`: the order was written down, so the broker's answer is stored.
   Task<FindOutcome> ask(const SendRequest& request, FixStored stored, bool keeps, Deadline deadline);
 
   std::shared_ptr<FixLink> link_;

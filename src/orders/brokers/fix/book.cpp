@@ -35,7 +35,7 @@ FindOutcome outcome_of(const std::vector<fix::Report>& reports, const Order& ord
 
 }  // namespace
 
-// What is stored of one order.
+// One order, as the tables have it.
 struct FixBook::Told {
   std::string session;         // empty: it is not known
   bool is_of_another = false;  // another order has gone out with the same ClOrdID

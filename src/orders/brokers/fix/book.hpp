@@ -1,10 +1,11 @@
 // The book of a broker that speaks FIX, as far as its reports and its answers to status requests have told:
 // the worker that has the session asks about orders in doubt and orders that the broker works on (watch.hpp),
-// and all that came is stored. One statement for a page of orders; the broker is not asked.
+// and stores every report and answer. This book reads them, one statement for a page of orders, and does not
+// ask the broker.
 //
-// The answer to a status request counts alone when nothing has come after it: it is what the broker says of
-// the order now. An order that is in doubt or works, and whose session nobody has, is not answered for; a
-// notice says so.
+// When no report has come after the answer to a status request, that answer alone counts: it is the newest
+// word of the broker. For an order that is in doubt or works, and whose session no worker has, the book gives
+// no answer but a notice.
 #pragma once
 
 #include <chrono>

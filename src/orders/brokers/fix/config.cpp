@@ -14,7 +14,7 @@ namespace {
 static_assert(keys::kFixClOrdIdMax.spec.min == kClOrdIdLengthMin);
 static_assert(keys::kFixClOrdIdMax.spec.max == kClOrdIdLengthMax);
 
-// What a field of a message can hold.
+// Whether a field of a message can hold the text.
 bool is_field_text(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }

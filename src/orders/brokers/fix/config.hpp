@@ -101,7 +101,7 @@ struct FixOptions {
   std::chrono::milliseconds lease{10'000};
   int questions_per_sec = 20;
 
-  // What is missing is named.
+  // A refusal names the missing settings.
   static Expected<FixOptions> from(const Config& config);
 };
 

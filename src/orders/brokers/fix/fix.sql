@@ -125,9 +125,9 @@ UPDATE orders.fix_orders f SET asked_at = now(), is_watched = s.is_open OR s.is_
 FROM seen s WHERE f.session = $1 AND f.cl_ord_id = s.cl_ord_id AND f.outbox_id = s.outbox_id
 RETURNING f.outbox_id, f.cl_ord_id, s.is_doubtful, s.document;
 
--- What the broker has told of the orders $1, a row for each report, or one without a report. The session is the one that the order
--- was written down for; the only one there is, where it never was. Where another order has gone out with the same ClOrdID since,
--- the archive has what came for this one.
+-- The reports of the broker on the orders $1, a row for each report, or one without a report. The session is the one
+-- that the order was written down for or, where it never was, the only one there is. Where another order has gone out
+-- with the same ClOrdID since, the archive has the reports of this one.
 -- name: fix_told
 WITH sent AS (
   SELECT t.outbox_id, s.broker_id
@@ -178,7 +178,7 @@ FROM orders.fix_orders f LEFT JOIN orders.outbox_orders o ON o.id = f.outbox_id
 WHERE f.session = $1 AND f.reports_stored > f.reports_applied AND o.status IS DISTINCT FROM 'sending'
 ORDER BY f.session, f.cl_ord_id LIMIT $2;
 
--- NOWAIT: the next round tries again what is locked now.
+-- NOWAIT: the next round tries rows again that somebody has locked now.
 -- name: fix_lock_order
 SELECT o.status, o.in_doubt, o.order_request_json FROM orders.outbox_orders o WHERE o.id = $1 FOR UPDATE NOWAIT;
 
@@ -212,8 +212,8 @@ SELECT pg_notify(cn_names.channel_orders_pending(), '') FROM woken;
 UPDATE orders.fix_orders SET reports_applied = $4
 WHERE session = $1 AND cl_ord_id = $2 AND outbox_id = $3 AND reports_applied < $4;
 
--- Orders that nothing came for in $1 seconds and that the broker works on no more; their reports go to the archive. At most
--- $2 orders.
+-- Forgets orders for which no report came in $1 seconds and which the broker works on no more; their reports go to the
+-- archive. At most $2 orders.
 -- name: fix_forget_orders
 WITH old AS MATERIALIZED (
   SELECT f.session, f.cl_ord_id, f.outbox_id FROM orders.fix_orders f
@@ -231,7 +231,7 @@ SELECT g.outbox_id, g.session, g.cl_ord_id, g.exec_id, g.order_id, g.exec_type, 
   g.last_px, g.cum_qty, g.avg_px, g.transact_time, g.text, g.received_at
 FROM gone g;
 
--- Reports as old that belong to no order from here.
+-- Forgets reports of the same age that belong to no order of ours.
 -- name: fix_forget_reports
 WITH gone AS (
   DELETE FROM orders.fix_reports r

@@ -1,5 +1,5 @@
-// From the threads of a FIX session to the event loop: what came, in order. Bounded: a session that finds
-// kReportsMax reports waits until they are drained, and so reads nothing more from its socket.
+// Carries reports from the threads of a FIX session to the event loop, in order. Bounded: a session that
+// finds kReportsMax reports waits until the loop has drained them, and so reads nothing more from its socket.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,7 @@ class FixInbox {
     std::vector<fix::Refused> refused;
   };
 
-  // `wake` is called on the session's threads whenever something came.
+  // Calls `wake` on the session's threads with every arrival.
   explicit FixInbox(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void push(fix::Report report) {
@@ -43,7 +43,7 @@ class FixInbox {
     }
     wake_();
   }
-  // All that came since the last call.
+  // Everything since the last call.
   Messages drain() {
     Messages drained;
     {
@@ -53,7 +53,7 @@ class FixInbox {
     room_.notify_all();
     return drained;
   }
-  // Why the session is not logged on, as far as anybody said.
+  // Why the session is not logged on, in the last words of either side.
   void set_trouble(std::string text) {
     const std::lock_guard lock(mutex_);
     trouble_ = std::move(text);

@@ -1,9 +1,9 @@
-// Brings reports to the ledger that came when nobody waited for them: fills of an order that was settled as
-// WORKING are added to its result, and an order whose try had ended without an answer is made due at once, so
-// that the worker looks it up and settles it.
+// Brings reports to the ledger that came when no try waited for them. Adds fills to the result of an order
+// that was settled as WORKING. Makes an order due at once whose try had ended without an answer, so that the
+// worker looks it up and settles it.
 //
-// What is done is remembered for each order, so that it is done after a crash too. Locks as everybody does:
-// the outbox row, then the ledger.
+// Remembers for each order how far it has come, so that a crash loses nothing. Locks in the common order: the
+// outbox row, then the ledger.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@
 
 namespace todoke::orders {
 
-// `result` with what the broker says now; pure. True: something is different.
+// Brings `result` up to the broker's newest word; pure. True: something has changed.
 bool bring_up_to_date(ExecResult& result, const FixView& view, const Order& order);
 
 class FixLedger {
@@ -38,7 +38,7 @@ class FixLedger {
   };
   // One round. Skips orders that are being sent; a later round finds them.
   Task<Done> apply(Deadline deadline);
-  // Forgets orders and reports that nothing has come for in `keep`, a bounded number; how many.
+  // Forgets orders and reports without news for `keep`, a bounded number; returns how many.
   Task<std::int64_t> forget(std::chrono::seconds keep, Deadline deadline);
   void close() { link_.close(); }
 

@@ -19,8 +19,8 @@ constexpr milliseconds kRetryAfter(250);
 constexpr milliseconds kLogoutPatience(2'000);
 // Lines about messages of the broker that were refused, in a second.
 constexpr std::uint64_t kRejectLinesMax = 5;
-// What a lease is shorter by for its owner: clocks run at slightly different speeds, and a message needs a
-// moment from the check to the wire.
+// The owner takes its lease for so much shorter: clocks run at slightly different speeds, and a message needs
+// a moment from the check to the wire.
 constexpr milliseconds kLeaseMargin(500);
 
 metrics::Family<metrics::Counter>& reports(metrics::Registry& registry) {
@@ -219,7 +219,7 @@ void FixLink::read_inbox() {
 }
 
 FixRound FixLink::gather() {
-  // The numbers first: what they count is in the inbox already, and so in this round.
+  // The numbers first: every report that they count is in the inbox already, and so in this round.
   const auto numbers = session_->numbers();
   read_inbox();
   FixRound round;

@@ -4,9 +4,9 @@
 //
 // The owner writes everything in rounds, one transaction for all that has gathered: orders that are about to
 // leave, reports that came, the numbers, and with each the lease. An order leaves only after the round that
-// wrote it down; a report is told to nobody before it is stored. A round that can't be written is tried again
-// until the lease may have lapsed; then the session is given up, and what was not stored comes again, because
-// the number in was not written either.
+// wrote it down; no try sees a report before it is stored. The owner repeats a round that fails until the
+// lease may have lapsed. Then it gives the session up, and the broker sends the reports again that were not
+// stored, because the number in was not stored either.
 //
 // All on one executor; the session's own threads only fill the inbox.
 #pragma once
@@ -31,7 +31,7 @@
 
 namespace todoke::orders {
 
-// What comes for one order while somebody waits for it.
+// Reports and answers on one order, for a try that waits for them.
 struct FixAwaited {
   explicit FixAwaited(const Executor& executor) : changed(executor) {}
   std::vector<fix::Report> reports;  // all that are stored, unless answers_only
@@ -77,19 +77,19 @@ class FixLink final : public Service {
   [[nodiscard]] bool can_send_now() const;
   // When the session was last logged on or its numbers were reset: reports may have been lost before.
   [[nodiscard]] SteadyTime speaks_since() const { return speaks_since_; }
-  // Whether a message could leave now; why not is in `why`.
+  // Whether a message could leave now; `why` gets the reason where none can.
   [[nodiscard]] bool is_open(std::string& why) const;
 
-  // Tells what comes for the ClOrdID as long as the handle lives.
+  // Collects the reports under the ClOrdID as long as the handle lives.
   std::shared_ptr<FixAwaited> await(const std::string& cl_ord_id);
   // Whether a call waits for its reports; a second one would get those of the first.
   [[nodiscard]] bool is_awaited(const std::string& cl_ord_id) const;
   // Writes an order down. False: it must not be sent.
   Task<bool> write_down(FixEntry entry, Deadline deadline);
-  // False: the queue is full. `awaited` learns what becomes of it.
+  // False: the queue is full. Tells `awaited` whether the message left.
   bool send(const fix::NewOrder& order, Deadline deadline, const std::shared_ptr<FixAwaited>& awaited);
   bool send(const fix::StatusRequest& request, Deadline deadline, const std::shared_ptr<FixAwaited>& awaited);
-  // Stores what the broker says of an order that was written down, in the place of what it said before.
+  // Stores the broker's answer on an order that was written down, in the place of its last answer.
   void keep_status(fix::Report answer);
   Task<FixStored> stored(const std::string& cl_ord_id, std::int64_t outbox_id, Deadline deadline) {
     return store_.stored(cl_ord_id, outbox_id, deadline);

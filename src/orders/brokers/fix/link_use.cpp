@@ -1,4 +1,4 @@
-// The side of the link that orders use, what it shows of itself, and the loop for late reports.
+// The side of the link that orders use, its metrics and health, and the loop for late reports.
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -17,7 +17,7 @@ constexpr std::chrono::hours kForgetEvery(1);
 // Handles that were dropped are swept when the map has doubled.
 constexpr std::size_t kAwaitedSweepFirst = 64;
 // Requests take numbers that no round has counted yet: those since the last round and those that were on
-// their way then must fit into what is reserved, with room for heartbeats.
+// their way then must fit into the reserved numbers, with room for heartbeats.
 constexpr std::int64_t kRequestsOfRound = 40;
 static_assert(2 * kRequestsOfRound + 20 <= FixStore::kNumbersAhead);
 constexpr double kStateStandby = 0;

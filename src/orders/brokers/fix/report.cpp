@@ -43,7 +43,7 @@ std::optional<Fill> fill_of(const Report& report) {
   return Fill{*px, *qty, fix_time(report.transact_time).value_or(SystemTime{})};
 }
 
-// What `report` changes in the fills. False: its amounts can't be read.
+// Applies `report` to the fills. False: its amounts can't be read.
 bool apply_fill(std::vector<NamedFill>& fills, const Report& report) {
   const auto referred = std::find_if(
       fills.begin(), fills.end(), [&](const NamedFill& fill) { return fill.exec_id == report.exec_ref_id; });
@@ -62,7 +62,7 @@ bool apply_fill(std::vector<NamedFill>& fills, const Report& report) {
   return true;
 }
 
-// What the broker counts beyond the fills that this side got.
+// Adds the quantity that the broker counts beyond the fills of its reports.
 void add_missed(std::vector<Fill>& fills, const Report& last) {
   const auto counted = fix_decimal(last.cum_qty);
   if (!counted) return;

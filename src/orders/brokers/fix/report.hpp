@@ -1,5 +1,5 @@
-// What a FIX broker has said of one order, from its reports. Pure: the same reports give the same answer, so
-// it can be made up anew whenever another one comes.
+// The state of one order at a FIX broker, from its reports. Pure: the same reports give the same state, so it
+// can be computed anew whenever another one comes.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The FIX session's tables (fix.sql has the rules): who owns the session, with its numbers, which orders went
-// out on it and what came back. For one coroutine at a time; stored() for any number.
+// The FIX session's tables (fix.sql has the rules): the session's owner and numbers, the orders that went out
+// on it and the reports that came back. For one coroutine at a time; stored() for any number.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ struct FixOwned {
   std::int64_t next_in = 1;
 };
 
-// What is written in one transaction, which also renews the lease.
+// The content of one transaction, which also renews the lease.
 struct FixRound {
   std::int64_t next_out = 1;
   std::int64_t next_in = 1;
@@ -55,7 +55,7 @@ struct FixStored {
 // tab.
 inline constexpr const char* kStatusExecId = "\tstatus";
 
-// Fit for a column: what is no printable ASCII becomes `?`, and what is beyond a field's use is cut.
+// Makes a text fit for a column: replaces everything but printable ASCII by `?`, and cuts what is too long.
 fix::Report cleaned(fix::Report report);
 
 class FixStore {
@@ -68,7 +68,7 @@ class FixStore {
            std::chrono::milliseconds lease)
       : link_(connect), pool_(pool), session_(std::move(session)), lease_(lease) {}
 
-  // Nothing: somebody else has it.
+  // Nothing: another worker has the session.
   Task<std::optional<FixOwned>> claim_session(const std::string& worker, Deadline deadline);
   Task<std::string> owner(Deadline deadline);
   Task<FixRoundEnd> write(std::int64_t epoch, const FixRound& round, Deadline deadline);

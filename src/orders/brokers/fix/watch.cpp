@@ -50,7 +50,7 @@ bool FixWatch::may_ask() const {
   return !stop_asked() && link_->is_open(why) && clock_.steady() >= silent_until_;
 }
 
-// All that were asked about before the session was logged on or reset, and those whose time has come.
+// Orders with a question from before the logon or the reset count as due, and those whose time has come.
 double FixWatch::asked_before_seconds() const {
   const auto since = clock_.steady() - link_->speaks_since();
   return std::chrono::duration<double>(std::min<SteadyTime::duration>(since, ask_every_)).count();
@@ -113,7 +113,7 @@ Task<void> FixWatch::ask(const Watched& watched) {
   const auto outcome = co_await adapter_.ask_broker(std::move(request), deadline);
   if (outcome.answer == FindAnswer::unknown) {
     unknown_.add();
-    // It could not be asked: its turn comes again, or all are asked after the next logon.
+    // The question did not leave: the order gets another turn, or all do after the next logon.
     if (!deadline.passed()) {
       unanswered_.erase(watched.outbox_id);
       co_return;

@@ -1,12 +1,12 @@
 // Asks the broker, on the session that this process has, about orders of which it may know more than we do:
-// those in doubt, and those that it works on. After each logon and each reset of the numbers all of them,
-// because reports may have been lost; then each again after `ask_every`, and one whose question got no answer
-// in time already after `ask_again`. What the broker says is stored like a report (FixLink), so it settles an
-// order in doubt, adds fills to one that works, and is what `todoke orders reconcile` reads (book.hpp).
+// those in doubt, and those that it works on. Asks about all of them after each logon and each reset of the
+// numbers, because reports may have been lost; then about each again after `ask_every`, or already after
+// `ask_again` where the broker gave no answer in time. FixLink stores the answer like a report, so it settles
+// an order in doubt and adds fills to one that works, and `todoke orders reconcile` reads it (book.hpp).
 //
-// Orders come first: few questions are under way at a time, no more leave in a second than the settings
-// allow, and the orders that were asked about longest ago have their turn first. A broker that does not
-// answer is left alone for `ask_again`. Ends within the broker's time and a statement after stop().
+// Orders have precedence: the watch has few questions under way at a time, sends no more of them in a second
+// than the settings allow, and begins with the order whose last question is the oldest. It leaves a broker
+// that does not answer alone for `ask_again`. Ends within the broker's time and a statement after stop().
 #pragma once
 
 #include <algorithm>
@@ -40,11 +40,11 @@ struct FixWatchParts {
   std::chrono::milliseconds ask_again{30'000};
 };
 
-// When each of many may go, so that no more than `per_sec` do in a second. Pure.
+// Gives each of many callers its moment, `per_sec` of them in a second. Pure.
 class FixPace {
  public:
   explicit FixPace(int per_sec) : between_(std::chrono::nanoseconds(std::chrono::seconds(1)) / per_sec) {}
-  // The turn of one more that asks now.
+  // The moment of the caller that asks now.
   SteadyTime next_turn(SteadyTime now) {
     const auto turn = std::max(next_, now);
     next_ = turn + std::chrono::duration_cast<SteadyTime::duration>(between_);
@@ -62,7 +62,7 @@ class FixWatch final : public PeriodicService {
   // Read with one statement. At 20 questions a second the last of them is asked a quarter of a minute
   // later.
   static constexpr std::size_t kPageMax = 256;
-  // After that many in a row without an answer nothing is asked for `ask_again`.
+  // After that many questions in a row without an answer the watch rests for `ask_again`.
   static constexpr std::size_t kSilentMax = 8;
   static constexpr std::chrono::milliseconds kLookEvery{1'000};
   static constexpr std::chrono::milliseconds kStatementMax{5'000};

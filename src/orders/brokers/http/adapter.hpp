@@ -1,9 +1,9 @@
 // A broker behind HTTP or HTTPS: the order as JSON in a POST, its key as Idempotency-Key, one deadline for
 // the exchange, connections that are kept. Orders in doubt are looked up where orders.http.find_url says how.
-// http_answer.hpp says what becomes of each answer.
+// answer.hpp turns each answer into an outcome.
 //
-// What the broker promises for a key that comes twice is what this adapter promises: with a broker that
-// honours the key or can be asked, one execution; with one that does neither, a try in doubt may be a second.
+// This adapter promises no more for a repeated key than the broker does: one execution with a broker that
+// honours the key or can be asked; with one that does neither, a try after one in doubt may execute twice.
 #pragma once
 
 #include <optional>

@@ -17,7 +17,7 @@ namespace {
 
 using Kind = JsonValue::Kind;
 
-// What a broker says beyond is not kept.
+// Longer texts of a broker are cut here.
 constexpr std::size_t kMessageBytesMax = 200;
 constexpr std::size_t kRefBytesMax = 256;
 constexpr std::size_t kFillsMax = 1'000;
@@ -55,7 +55,7 @@ std::optional<Decimal> number_in(const JsonValue& document, std::string_view nam
   return number ? std::optional(*number) : std::nullopt;
 }
 
-// What a body says. `unread`: what could not be read of it, by name; empty: nothing.
+// The content of a body. `unread` names the members that could not be read; empty: all could.
 struct Answer {
   ExecResult result;
   std::string unread;
@@ -126,7 +126,7 @@ class StatusScan {
     rest_.remove_prefix(1);
     return true;
   }
-  // What stands between quotes, escapes as they are written. Nothing: there is no string, or it has no end.
+  // The text between quotes, with its escapes as they stand. Nothing: there is no string, or it has no end.
   std::optional<std::string_view> read_string() {
     skip_space();
     if (!rest_.starts_with('"')) return std::nullopt;
@@ -146,7 +146,7 @@ class StatusScan {
   std::string_view rest_;
 };
 
-// An order that the broker acknowledged, whatever else the answer says.
+// The outcome of an order that the broker has acknowledged, whatever else the answer says.
 Answer acknowledged(std::vector<Fill> fills, std::string order_ref, std::string unread, const Order& order) {
   Answer answer;
   auto& result = answer.result;
@@ -160,7 +160,7 @@ Answer acknowledged(std::vector<Fill> fills, std::string order_ref, std::string 
     result.warnings.clear();
     sum_fills(result, order);
   }
-  // What was filled is not known then.
+  // Then the fills are unknown.
   if (!unread.empty()) {
     result.warnings = {std::string(warning::kUnreadable)};
   }
@@ -171,7 +171,7 @@ Answer acknowledged(std::vector<Fill> fills, std::string order_ref, std::string 
   return answer;
 }
 
-// Nothing: it is no answer that can be read.
+// Nothing: the answer can't be read.
 std::optional<Answer> answer_in(std::string_view body, const Order& order) {
   const auto document = read_json(body);
   if (!document || !document->is(Kind::object)) {
@@ -253,8 +253,8 @@ SendOutcome read_send_answer(const net::Response& response, const Order& order) 
     default:
       break;
   }
-  // It may have failed before or after it took the order: a 503 comes from a proxy, too, whose upstream has
-  // the order and has not answered.
+  // The broker may have failed before or after it took the order: a 503 may also come from a proxy whose
+  // upstream has the order and has not answered.
   if (status >= 500) {
     auto outcome = failure(reason::kBrokerDown, said(response), true);
     outcome.retry_after = retry_after_in(response);
@@ -273,7 +273,7 @@ FindOutcome read_find_answer(const net::Response& response, const Order& order) 
     return outcome;
   }
   auto answer = response.status == 200 ? answer_in(response.body, order) : std::nullopt;
-  // "There is one already" says nothing of what became of it.
+  // "There is one already" does not tell the outcome.
   if (answer && answer->result.status == ExecStatus::error && says_duplicate(response)) answer.reset();
   if (!answer) {
     // Without the broker's words: commands print it.

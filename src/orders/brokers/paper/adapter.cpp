@@ -95,7 +95,7 @@ Task<SendOutcome> PaperAdapter::send(SendRequest request, Deadline deadline) {
   if (!request.may_go()) co_return held_back();
   if (is_down())
     co_return failure(reason::kBrokerDown, "the paper broker is out of order, as configured", false);
-  // By the claim and not by a count of our own: the same also after a restart, and whichever worker asks.
+  // By the claim and not by a count of its own: so it is the same after a restart, and for every worker.
   const auto earlier = static_cast<std::size_t>(std::max<std::int64_t>(request.claim_no, 1) - 1);
   const auto answer = paper_answer(options_, request.idempotency_key, earlier);
   if (answer == PaperAnswer::down) {
@@ -117,7 +117,7 @@ Task<SendOutcome> PaperAdapter::send(SendRequest request, Deadline deadline) {
   } catch (const pg::DatabaseError&) {
     broken = std::current_exception();
   }
-  // What follows is the first that the broker hears of the order.
+  // Up to here the broker has not heard of the order.
   if (broken) {
     co_return failure(reason::kBrokerDown,
                       "no connection to the paper broker's book (database.pool_max): " + describe(broken),

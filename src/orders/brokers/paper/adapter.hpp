@@ -38,7 +38,7 @@ struct PaperOptions {
   static Expected<PaperOptions> from(const Config& config);
 };
 
-// What a try gets: `tried` counts the earlier claims of this order. Pure.
+// The answer to a try; `tried` counts the earlier claims of this order. Pure.
 PaperAnswer paper_answer(const PaperOptions& options, std::string_view key, std::size_t tried);
 // The price of an order at the market. Pure.
 Decimal paper_price(const PaperOptions& options, std::string_view instrument);

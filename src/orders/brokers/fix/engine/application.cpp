@@ -44,10 +44,10 @@ void Application::toApp(FIX::Message& message, const FIX::SessionID&) throw(FIX:
     tell_rejected(message, true, FIX::FIELD::BusinessRejectReason);
     return;
   }
-  // A session that repeats an order by itself would execute it twice where a worker repeats it too. What is
-  // not kept can't be repeated; this holds whatever becomes of that.
+  // A session that repeats an order by itself would execute it twice where a worker repeats it too. The store
+  // keeps no message to repeat; this check holds even if it did.
   if (text_of(header, FIX::FIELD::PossDupFlag) == "Y") throw FIX::DoNotSend();
-  // An order that is handed over while nobody listens would take a number and never leave.
+  // An order handed over while the session is not logged on would take a number and never leave.
   if (!logged_on_) throw FIX::DoNotSend();
   if (std::chrono::steady_clock::now().time_since_epoch().count() >= allowed_until_) throw FIX::DoNotSend();
   Asked asked;

@@ -1,9 +1,9 @@
-// What QuickFIX calls: turns its messages into Events and decides, message by message, what may leave. C++14.
+// The callbacks of QuickFIX: turns its messages into Events and decides, message by message, which may leave.
+// C++14.
 //
 // Logged on means here that the other side has answered a TestRequest since its Logon, and so has seen that
-// Logon's number. Where the number was too high, as after a crash, the other side asks for what is missing,
-// and the gap fill that answers counts everything sent so far as passed over: an order among it would be
-// lost.
+// Logon's number. Where the number was too high, as after a crash, the other side requests the missing
+// messages, and the gap fill in answer passes over everything sent so far: an order among it would be lost.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,7 @@ class Application final : public FIX::Application {
   // Messages of ours that a reject can be traced back to by its RefSeqNum.
   static constexpr std::size_t kRememberedMax = 8192;
 
-  // `ask`: a TestRequest is to be sent, on another thread than the caller's; called with QuickFIX's lock
-  // held.
+  // `ask` has a TestRequest sent on another thread than the caller's, who holds QuickFIX's lock.
   Application(const SessionSettings& settings, const Events& events, std::function<void()> ask)
       : settings_(settings), events_(events), ask_(std::move(ask)) {}
 
@@ -39,7 +38,7 @@ class Application final : public FIX::Application {
   void allow_until(std::chrono::steady_clock::time_point end) {
     allowed_until_ = end.time_since_epoch().count();
   }
-  // On QuickFIX's thread: what it is going to read next.
+  // On QuickFIX's thread: the message that it reads next.
   void came(const std::string& text) { last_in_ = text; }
   // On the sending thread, around a send: whether the message has passed toApp.
   void begin_send() { passed_ = false; }
@@ -88,7 +87,7 @@ class Application final : public FIX::Application {
   std::map<int, Asked> asked_;  // by MsgSeqNum
 };
 
-// Tells what happens to the session, without what messages say.
+// Tells the events of the session, without the content of messages.
 class EventLog final : public FIX::Log {
  public:
   EventLog(const Events& events, Application& application) : events_(events), application_(application) {}

@@ -1,7 +1,7 @@
 // The part of FIX 4.4 that is spoken here (FIX44.xml), compiled in. C++14, for the sessions only.
 //
-// It says which fields a message must have and which groups it may have, and no more: texts everywhere, no
-// lists of values, any other field. A report that a stricter dictionary would refuse is a fill that is lost.
+// It says which fields a message must have and which groups it may have, and no more: every field is a text
+// with any value, and unknown fields pass. A stricter dictionary would refuse reports, and so lose fills.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace fix {
 
 extern const char* const kDictionaryXml;
 
-// Throws what QuickFIX throws for a dictionary that is no good.
+// Throws QuickFIX's exception for a faulty dictionary.
 FIX::DataDictionaryProvider dictionary();
 
 }  // namespace fix

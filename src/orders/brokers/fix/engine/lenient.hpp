@@ -15,8 +15,8 @@ struct LenientReport {
   Report report;  // only of a report
 };
 
-// `text` may hold any bytes. Nobody asks whether a field may be there; of a tag that comes several times the
-// first counts.
+// `text` may hold any bytes. Any field may stand anywhere; of a tag that comes several times the first
+// counts.
 LenientReport read_leniently(const std::string& text);
 
 }  // namespace fix

@@ -1,15 +1,15 @@
 // A FIX 4.4 session to a broker, as the side that connects. The plain side of QuickFIX: its headers need
 // C++14, so none of its types is seen here, and this header is C++14 too.
 //
-// Prices and quantities are texts and go through unchanged. No message is ever repeated by the session: what
-// the other side asks for again is answered by a gap fill, so only the sender of an order repeats it.
+// Prices and quantities are texts and go through unchanged. The session never repeats a message: it answers
+// every resend request by a gap fill, so only the sender of an order repeats it.
 //
 // Sequence numbers live in memory; the owner reads them with numbers() and keeps them where it wants, and
 // gives them back with the next Session. Too high a number out is harmless (the other side asks, and gets a
 // gap fill), and so is too low a number in (we ask, and reports come again): the owner may keep the one ahead
 // and the other behind.
 //
-// After each Logon a TestRequest is sent; the session is logged on when the other side has answered it.
+// After each Logon it sends a TestRequest; it counts as logged on when the other side has answered that.
 //
 // Two threads: one of QuickFIX, which calls Events, and one that sends. Nothing but stop() waits.
 #pragma once
@@ -82,14 +82,13 @@ struct Refused {
   std::string text;
 };
 
-// A message of the other side that this side has refused (Reject, BusinessMessageReject), as the protocol
-// says.
+// A message of the other side that this side has refused by a Reject or a BusinessMessageReject.
 struct Rejection {
   bool business = false;
   std::string msg_type;      // of the message
   std::string tag;           // of the field that it is about; empty: of none
   std::string reason;        // SessionRejectReason or BusinessRejectReason
-  bool was_rescued = false;  // it was a report that could be read all the same, and was told
+  bool was_rescued = false;  // a report that could be read all the same, and was passed on
 };
 
 enum class Sent {
@@ -111,7 +110,7 @@ struct Events {
   std::function<void(Rejection)> rejected;
   std::function<void(bool)> logged_on;       // and the other side has answered since; or logged out
   std::function<void()> reset;               // both numbers are 1
-  std::function<void(std::string)> note;     // what happens to the session, without content of messages
+  std::function<void(std::string)> note;     // an event of the session, without content of messages
   std::function<void(std::string)> trouble;  // why it is not logged on, also in the other side's words
 };
 
@@ -135,7 +134,7 @@ class Session {
   bool is_logged_on() const;
   Numbers numbers() const;
 
-  // Orders and status requests leave up to this moment only; at first they don't. Any thread.
+  // Orders and status requests leave up to this moment only; before the first call none leaves. Any thread.
   void allow_until(std::chrono::steady_clock::time_point end);
 
   // Sends, unless it is later than `deadline` by then, and calls `done` on the sending thread. False: the
