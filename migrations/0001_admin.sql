@@ -103,13 +103,15 @@ CREATE TABLE cn_admin.service_config_history (
   changed_at timestamptz NOT NULL DEFAULT now(),
   changed_by text NOT NULL,
   db_role    text NOT NULL DEFAULT session_user,
-  PRIMARY KEY (service, key, version)
+  PRIMARY KEY (service, key, version),
+  CHECK (changed_by NOT LIKE 'sql:%' OR changed_by = 'sql:' || db_role)
 );
 COMMENT ON TABLE cn_admin.service_config_history IS
   'Every change of service_configs, a row for each key; append-only. Going back to a version: the first "before" after it';
 COMMENT ON COLUMN cn_admin.service_config_history.version IS 'The version that the change made';
 COMMENT ON COLUMN cn_admin.service_config_history.before IS 'NULL: the database had no value of the key';
-COMMENT ON COLUMN cn_admin.service_config_history.changed_by IS 'Who made the change, as the role db_role says';
+COMMENT ON COLUMN cn_admin.service_config_history.changed_by IS
+  'Who made the change, as the role db_role says; sql: and that role itself, where the session named nobody';
 COMMENT ON COLUMN cn_admin.service_config_history.db_role IS
   'The role of the database that made the change; only the trigger writes here, so nobody chooses it';
 COMMENT ON COLUMN cn_admin.service_config_history.after IS 'NULL: the database has no value of the key any more';
@@ -122,11 +124,13 @@ CREATE TABLE cn_admin.audit (
   subject text NOT NULL,
   before jsonb,
   after jsonb,
-  db_role text NOT NULL DEFAULT session_user
+  db_role text NOT NULL DEFAULT session_user,
+  CHECK (actor NOT LIKE 'sql:%' OR actor = 'sql:' || db_role)
 );
 COMMENT ON TABLE cn_admin.audit IS
   'What operators changed outside of service_configs and orders, which have records of their own: a row for each change, in its transaction, by command or by hand. Append-only';
-COMMENT ON COLUMN cn_admin.audit.actor IS 'Who made the change, as the role db_role says';
+COMMENT ON COLUMN cn_admin.audit.actor IS
+  'Who made the change, as the role db_role says; sql: and that role itself, where the session named nobody';
 COMMENT ON COLUMN cn_admin.audit.subject IS 'What was changed, such as "pubkey <hex>"';
 COMMENT ON COLUMN cn_admin.audit.db_role IS
   'The role of the database that made the change; only triggers write here, so nobody chooses it';

@@ -115,11 +115,12 @@ CREATE TABLE orders.audit (
   before jsonb,
   after jsonb,
   reason text,
-  db_role text COLLATE "C" NOT NULL DEFAULT session_user
+  db_role text COLLATE "C" NOT NULL DEFAULT session_user,
+  CHECK (actor NOT LIKE 'sql:%' OR actor = 'sql:' || db_role)
 );
 COMMENT ON TABLE orders.audit IS
   'Every change that a person made, by command or by hand, in the transaction of the change and without the order''s content. Append-only.';
-COMMENT ON COLUMN orders.audit.actor IS 'Who did it, as the role db_role says.';
+COMMENT ON COLUMN orders.audit.actor IS 'Who did it, as the role db_role says; sql: and that role itself for a change by hand.';
 COMMENT ON COLUMN orders.audit.db_role IS
   'The role of the database that wrote the row. A node may not name it, nor the time: it can say who did something, and not that another role says so.';
 CREATE INDEX audit_outbox ON orders.audit (outbox_id) WHERE outbox_id IS NOT NULL;

@@ -167,6 +167,28 @@ TEST_F(Roles, TheAuditAndTheHistoryShowWhichRoleWroteThem) {
   }
 }
 
+TEST_F(Roles, NobodyIsAuditedAsAnotherRole) {
+  migrate_as_owner();
+  constexpr auto kCheckViolation = "23514";
+  for (const auto& [role, other] : {std::pair(node(), owner()), std::pair(owner(), node())}) {
+    SqlSession session(url_as(role));
+    const auto forged = "sql:" + other;
+    const auto change = fmt::format(
+        "INSERT INTO cn_admin.service_configs (service, config) VALUES ('{}', '{{\"a\": 1}}')", role);
+    const auto audit = [](const std::string& actor) {
+      return fmt::format("INSERT INTO orders.audit (actor, action) VALUES ('{}', 'test')", actor);
+    };
+    session.run(fmt::format("SET cn_admin.actor = '{}'", forged));
+    EXPECT_EQ(session.tried(audit(forged)), kCheckViolation);
+    EXPECT_EQ(session.tried("SELECT cn_admin.note('test', 'test')"), kCheckViolation);
+    EXPECT_EQ(session.tried(change), kCheckViolation);
+    session.run("RESET cn_admin.actor");
+    EXPECT_NO_THROW(session.run(audit("sql:" + role)));
+    EXPECT_NO_THROW(session.run("SELECT cn_admin.note('test', 'test')"));
+    EXPECT_NO_THROW(session.run(change));
+  }
+}
+
 TEST_F(Roles, ANodeThatMayNotMigrateSaysWhoCan) {
   EXPECT_THAT(complaint_to_node(), HasSubstr(fmt::format("its role {} may not change the schema: set "
                                                          "database.owner_url",
