@@ -67,7 +67,7 @@ Task<void> StorageWatch::run() {
 }
 
 Task<void> StorageWatch::round(RoundCause /*cause*/) {
-  judge(co_await look());
+  judge(co_await measure_free());
   const bool is_new = storage_.was_refused() && !was_refused_;
   was_refused_ = storage_.was_refused();
   if (!was_refused_) co_return;
@@ -82,7 +82,7 @@ Task<void> StorageWatch::round(RoundCause /*cause*/) {
 }
 
 // Asked on a thread of its own: a disk of the network may hang.
-Task<std::vector<StorageWatch::Look>> StorageWatch::look() const {
+Task<std::vector<StorageWatch::Look>> StorageWatch::measure_free() const {
   std::vector<Look> looks;
   for (const auto& folder : options_.folders) {
     Look seen{folder.name, folder.path, 0};

@@ -57,7 +57,7 @@ class StorageWatch final : public PeriodicService {
     std::string path;
     std::uint64_t free_bytes = 0;
   };
-  Task<std::vector<Look>> look() const;
+  Task<std::vector<Look>> measure_free() const;
   void judge(const std::vector<Look>& looks);
   Task<void> try_to_write();
   Task<void> write_and_forget();

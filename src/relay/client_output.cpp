@@ -45,7 +45,7 @@ std::size_t ClientOutput::add_page(nostr::SubId sub, std::vector<LiveEventPtr> e
   std::size_t bytes = 0;
   for (const auto& live : events) bytes += live->event->json().size();
   if (!connection_) return bytes;
-  held_.take(bytes);
+  held_.reserve(bytes);
   waiting_.emplace_back(Page{std::move(sub), std::move(events), 0, std::move(eose), bytes});
   if (!slice_posted_) send_slice();
   return bytes;

@@ -32,7 +32,7 @@ void DedupeCounts::add(const nostr::EventId& id, std::int64_t count, SystemTime 
   hits.last_seen = std::max(hits.last_seen, at);
 }
 
-DedupeCounts::Counted DedupeCounts::take() {
+DedupeCounts::Counted DedupeCounts::take_counted() {
   HashMap<nostr::EventId, Hits> taken;
   {
     const std::lock_guard lock(mutex_);

@@ -33,7 +33,7 @@ class DedupeCounts {
     std::vector<SystemTime> last_seen;
     [[nodiscard]] pg::Params params() const { return {ids, hits, last_seen}; }
   };
-  Counted take();
+  Counted take_counted();
   // Puts back what could not be written.
   void put_back(const Counted& counted);
 

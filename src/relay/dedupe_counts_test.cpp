@@ -34,7 +34,7 @@ TEST_F(DedupeCountsTest, CountsEachIdAndKeepsTheLatestTime) {
   counts.hit(id_of(1), start + std::chrono::seconds(5));
   counts.hit(id_of(1), start);  // threads may come in another order than their times
   counts.hit(id_of(2), start);
-  const auto counted = counts.take();
+  const auto counted = counts.take_counted();
   EXPECT_THAT(hits_of(counted), UnorderedElementsAre(Pair(id_of(1).hex(), 2), Pair(id_of(2).hex(), 1)));
   const auto first = std::find(counted.ids.begin(), counted.ids.end(), id_of(1).hex()) - counted.ids.begin();
   EXPECT_EQ(counted.last_seen[static_cast<std::size_t>(first)], start + std::chrono::seconds(5));
@@ -43,21 +43,21 @@ TEST_F(DedupeCountsTest, CountsEachIdAndKeepsTheLatestTime) {
 TEST_F(DedupeCountsTest, WhatWasTakenIsNotCountedAgain) {
   DedupeCounts counts(registry);
   counts.hit(id_of(1), start);
-  counts.take();
-  EXPECT_THAT(counts.take().ids, IsEmpty());
+  counts.take_counted();
+  EXPECT_THAT(counts.take_counted().ids, IsEmpty());
   counts.hit(id_of(1), start);
-  EXPECT_THAT(hits_of(counts.take()), UnorderedElementsAre(Pair(id_of(1).hex(), 1)));
+  EXPECT_THAT(hits_of(counts.take_counted()), UnorderedElementsAre(Pair(id_of(1).hex(), 1)));
 }
 
 TEST_F(DedupeCountsTest, WhatIsPutBackAddsToWhatCameMeanwhile) {
   DedupeCounts counts(registry);
   counts.hit(id_of(1), start);
   counts.hit(id_of(1), start);
-  const auto failed = counts.take();
+  const auto failed = counts.take_counted();
   counts.hit(id_of(1), start + std::chrono::seconds(1));
   counts.hit(id_of(2), start);
   counts.put_back(failed);
-  const auto counted = counts.take();
+  const auto counted = counts.take_counted();
   EXPECT_THAT(hits_of(counted), UnorderedElementsAre(Pair(id_of(1).hex(), 3), Pair(id_of(2).hex(), 1)));
   const auto first = std::find(counted.ids.begin(), counted.ids.end(), id_of(1).hex()) - counted.ids.begin();
   EXPECT_EQ(counted.last_seen[static_cast<std::size_t>(first)], start + std::chrono::seconds(1));
@@ -76,19 +76,20 @@ TEST_F(DedupeCountsTest, AsksForAFlushAtHalfAndDropsNewIdsWhenFull) {
   EXPECT_EQ(dropped(), 1U);
   counts.hit(id_of(1), start);  // known ones are counted on
   EXPECT_EQ(dropped(), 1U);
-  EXPECT_THAT(hits_of(counts.take()), UnorderedElementsAre(Pair(id_of(1).hex(), 2), Pair(id_of(2).hex(), 1),
-                                                           Pair(id_of(3).hex(), 1), Pair(id_of(4).hex(), 1)));
+  EXPECT_THAT(hits_of(counts.take_counted()),
+              UnorderedElementsAre(Pair(id_of(1).hex(), 2), Pair(id_of(2).hex(), 1), Pair(id_of(3).hex(), 1),
+                                   Pair(id_of(4).hex(), 1)));
 }
 
 TEST_F(DedupeCountsTest, WhatHasNoRoomToBePutBackIsCountedAsDropped) {
   DedupeCounts counts(registry, 1);
   counts.hit(id_of(1), start);
   counts.hit(id_of(1), start);
-  const auto failed = counts.take();
+  const auto failed = counts.take_counted();
   counts.hit(id_of(2), start);
   counts.put_back(failed);
   EXPECT_EQ(dropped(), 2U);
-  EXPECT_THAT(hits_of(counts.take()), UnorderedElementsAre(Pair(id_of(2).hex(), 1)));
+  EXPECT_THAT(hits_of(counts.take_counted()), UnorderedElementsAre(Pair(id_of(2).hex(), 1)));
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ Eraser::Eraser(const Executor& executor, pg::Pool& pool, pg::ConnectOptions conn
       clock_(clock),
       metrics_(metrics) {}
 
-Task<Eraser::Pass> Eraser::look(pg::Connection& connection) {
+Task<Eraser::Pass> Eraser::read_pass(pg::Connection& connection) {
   const auto rows = co_await connection.query(sql::kErasePass, {}, Deadline::after(kStepMax));
   const auto row = rows.one();
   const auto requests = row.get<std::int64_t>("requests");
@@ -70,7 +70,7 @@ Task<void> Eraser::round(RoundCause /*cause*/) {
   Pass pass{};
   {
     const auto lease = co_await pool_.acquire(Deadline::after(kStepMax));
-    pass = co_await look(*lease);
+    pass = co_await read_pass(*lease);
   }
   if (!pass.under_way && !pass.is_due) co_return;
   connection_ = co_await pg::Connection::connect(connect_, Deadline::after(kStepMax));
@@ -98,7 +98,7 @@ Task<void> Eraser::begin() {
 
 Task<void> Eraser::run_pass() {
   while (!stop_asked()) {
-    const auto pass = co_await look(*connection_);
+    const auto pass = co_await read_pass(*connection_);
     if (!pass.under_way) co_return;
     if (pass.next_block >= pass.events_end + pass.versions_end) {
       co_await end(pass.number);

@@ -48,7 +48,7 @@ class Eraser final : public PeriodicService {
   };
 
   Task<void> round(RoundCause cause) override;
-  Task<Pass> look(pg::Connection& connection);
+  Task<Pass> read_pass(pg::Connection& connection);
   Task<void> run_pass();
   Task<void> begin();
   // Some blocks; gives the one to go on with.

@@ -39,7 +39,7 @@ class PageMemory {
     Holder(const Holder&) = delete;
     Holder& operator=(const Holder&) = delete;
 
-    void take(std::size_t bytes) { memory_->take(*this, bytes); }
+    void reserve(std::size_t bytes) { memory_->reserve(*this, bytes); }
     void give_back(std::size_t bytes) { memory_->give_back(*this, bytes); }
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
@@ -58,7 +58,7 @@ class PageMemory {
     std::vector<Holder*> holders;
   };
 
-  void take(Holder& holder, std::size_t more) {
+  void reserve(Holder& holder, std::size_t more) {
     if (more == 0) return;
     std::vector<std::function<void()>> ends;
     {

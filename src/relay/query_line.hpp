@@ -63,7 +63,7 @@ class QueryLine {
    public:
     // Whether it makes no difference to forget it: nothing is under way, and hardly anything was used.
     [[nodiscard]] bool is_forgettable(SteadyTime now, std::chrono::milliseconds budget) {
-      settle(now, budget);
+      catch_up(now, budget);
       // Without a budget nothing is given back.
       return reads_ == 0 && line_.empty() && (budget == budget.zero() || spent_ <= budget / 100);
     }
@@ -71,9 +71,9 @@ class QueryLine {
    private:
     friend QueryLine;
     // Brings the time up to `now`: each read under way costs its time, and the budget comes back.
-    void settle(SteadyTime now, Duration budget) {
-      const auto passed = now - settled_at_;
-      settled_at_ = now;
+    void catch_up(SteadyTime now, Duration budget) {
+      const auto passed = now - caught_up_at_;
+      caught_up_at_ = now;
       const auto back = std::chrono::duration_cast<Duration>(
           budget * (passed / std::chrono::duration<double>(kBudgetEvery)));
       spent_ = std::max(Duration::zero(), spent_ + static_cast<Duration::rep>(reads_) * passed - back);
@@ -83,7 +83,7 @@ class QueryLine {
     bool in_line_ = false;
     std::size_t reads_ = 0;  // under way
     Duration spent_{};
-    SteadyTime settled_at_{};
+    SteadyTime caught_up_at_{};
   };
 
   // What the line knows of one connection.
@@ -189,7 +189,7 @@ class QueryLine {
 
   [[nodiscard]] bool is_over_budget(Client& client) const {
     if (limits_.budget == limits_.budget.zero()) return false;
-    client.settle(clock_.steady(), limits_.budget);
+    client.catch_up(clock_.steady(), limits_.budget);
     return client.spent_ > limits_.budget;
   }
 
@@ -289,7 +289,7 @@ class QueryLine {
   }
 
   void set_under_way(Client& client, int change) {
-    client.settle(clock_.steady(), limits_.budget);
+    client.catch_up(clock_.steady(), limits_.budget);
     client.reads_ += static_cast<std::size_t>(change);
     under_way_ += static_cast<std::size_t>(change);
     under_way_gauge_.set(static_cast<double>(under_way_));

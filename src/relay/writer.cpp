@@ -249,7 +249,7 @@ Task<void> Writer::keep_house() {
 }
 
 Task<void> Writer::flush_duplicates(Deadline deadline) {
-  const auto counted = duplicates_.take();
+  const auto counted = duplicates_.take_counted();
   if (counted.ids.empty()) co_return;
   const auto added = co_await attempt(connection_->query(sql::kAddDedupeHits, counted.params(), deadline));
   if (added) co_return;

@@ -118,7 +118,7 @@ Task<void> FixLink::own(FixOwned owned) {
     open_session(owned);
     owning_ = true;
     loops_.launch("late reports", apply_loop());
-    end = co_await keep(owned.epoch);
+    end = co_await run_session(owned.epoch);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -170,7 +170,7 @@ void FixLink::lease_from(SteadyTime asked) {
   if (session_) session_->allow_until(leased_until_);
 }
 
-Task<FixLink::End> FixLink::keep(std::int64_t epoch) {
+Task<FixLink::End> FixLink::run_session(std::int64_t epoch) {
   const auto renew_every = options_.lease / 3;
   for (;;) {
     if (stopping_ || loops_.has_failed()) co_return End::stopped;

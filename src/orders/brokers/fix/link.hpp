@@ -111,7 +111,7 @@ class FixLink final : public Service {
   Task<void> own(FixOwned owned);
   void open_session(const FixOwned& owned);
   [[nodiscard]] fix::Events events_of_session();
-  Task<End> keep(std::int64_t epoch);
+  Task<End> run_session(std::int64_t epoch);
   // False: the session is lost.
   Task<bool> round(std::int64_t epoch);
   Task<void> give_session_up(std::int64_t epoch);
