@@ -255,8 +255,10 @@ REVOKE EXECUTE ON FUNCTION cn_admin.note_row() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION cn_admin.add_link() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION cn_admin.note(text, text, jsonb, jsonb) FROM PUBLIC;
 
--- As in 0005_node_role.sql, with the schemas and the records that have come since.
-CREATE OR REPLACE FUNCTION cn_admin.grant_node(node_role name) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+-- Grants `node_role` what a node needs: it reads and writes rows, and calls the functions. It can't change the schema, set the
+-- log's sequence, make roles, change what is append-only (audit, journal, the history of the configuration), or choose the
+-- role and the time of an audit row. Repeats itself without harm; the owner calls it after each migration.
+CREATE FUNCTION cn_admin.grant_node(node_role name) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE
   append_only constant regclass[] := ARRAY['orders.audit', 'orders.sends']::regclass[];
   audit_columns constant text := 'actor, action, key_hash, outbox_id, before, after, reason';
@@ -290,3 +292,4 @@ BEGIN
     EXECUTE format('GRANT SELECT ON %s TO %I', relation, node_role);
   END LOOP;
 END $$;
+REVOKE EXECUTE ON FUNCTION cn_admin.grant_node(name) FROM PUBLIC;
