@@ -3,7 +3,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,17 +18,15 @@
 #include "base/sha256.hpp"
 #include "base/timestamp.hpp"
 #include "base/utf8.hpp"
+#include "require.hpp"
 
 namespace {
 
 using namespace todoke;
+using todoke::fuzz::require;
 
 // The fuzzer's bound for the tree of a document (read_json) is far below this.
 constexpr unsigned kDepthMax = 64;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 struct Character {
   std::int32_t code = -1;

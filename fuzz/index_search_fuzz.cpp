@@ -3,7 +3,6 @@
 // taken is the same when it is written and read again.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -13,14 +12,12 @@
 #include "index/text_query.hpp"
 #include "index/tokens.hpp"
 #include "index/ts_vector.hpp"
+#include "require.hpp"
 
 namespace {
 
 using namespace todoke::index;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using todoke::fuzz::require;
 
 void texts(std::string_view text) {
   const auto normal = normal_text(text);

@@ -2,23 +2,20 @@
 // the bytes are cut; the same bytes must tell the same story cut or whole, within the limits of head and
 // body.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "net/http_codec.hpp"
 #include "net/proxies.hpp"
 #include "net/router.hpp"
+#include "require.hpp"
 
 namespace {
 
 using namespace todoke::net;
+using todoke::fuzz::require;
 
 constexpr std::size_t kBodyBytesMax = 8 * 1024;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 struct Story {
   bool complete = false;

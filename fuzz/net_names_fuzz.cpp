@@ -2,7 +2,6 @@
 // headers of a proxy. What is taken reads the same again when it is written; nothing throws.
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,15 +11,13 @@
 #include "net/proxies.hpp"
 #include "net/socket.hpp"
 #include "net/url.hpp"
+#include "require.hpp"
 
 namespace {
 
 using namespace todoke;
 using namespace todoke::net;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using todoke::fuzz::require;
 
 void addresses(std::string_view text) {
   if (const auto ip = parse_ip(text)) {

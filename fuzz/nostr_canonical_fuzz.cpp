@@ -1,20 +1,17 @@
 // Any bytes as the JSON of an event's tags and content (up to and after the first zero byte): reading,
 // writing and reading again gives the same event, and the hash over the received text is the hash over the
 // values.
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "nostr/event_id.hpp"
 #include "nostr/event_parse.hpp"
+#include "require.hpp"
 
 namespace {
 
 using namespace todoke::nostr;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using todoke::fuzz::require;
 
 bool same_tags(const Event& a, const Event& b) {
   if (a.tag_count() != b.tag_count()) return false;

@@ -1,6 +1,5 @@
 // Any bytes as a client's message: never a crash, never a slow answer; what is accepted can be written and
 // read again, what is refused gets an answer that is JSON itself.
-#include <cstdlib>
 #include <string_view>
 
 #include "base/json_read.hpp"
@@ -10,15 +9,13 @@
 #include "nostr/rules.hpp"
 #include "nostr/topics.hpp"
 #include "nostr/wire.hpp"
+#include "require.hpp"
 
 namespace {
 
 using namespace todoke;
 using namespace todoke::nostr;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using todoke::fuzz::require;
 
 void look_at(const Event& event) {
   const auto again = parse_event(event.json(), {});

@@ -1,20 +1,17 @@
 // Any bytes as a message of set reconciliation, to a server and to a client: never a crash, an answer within
 // its bound, and an answer that the other side can read.
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "base/sha256.hpp"
 #include "nostr/negentropy.hpp"
+#include "require.hpp"
 
 namespace {
 
 using namespace todoke;
 using namespace todoke::nostr;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using todoke::fuzz::require;
 
 NegSet some_set(std::size_t size) {
   std::vector<NegItem> items;

@@ -4,51 +4,27 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "orders/brokers/http/answer.hpp"
-#include "orders/core/exec_result.hpp"
-#include "orders/core/order.hpp"
+#include "orders_results.hpp"
 
 namespace {
 
 using namespace todoke;
 using namespace todoke::orders;
+using todoke::fuzz::order_of;
+using todoke::fuzz::require;
+using todoke::fuzz::require_kept;
 
 constexpr std::array<int, 16> kStatuses{200, 200, 200, 201, 202, 204, 301, 400,
                                         401, 404, 408, 409, 429, 500, 502, 503};
 constexpr std::chrono::hours kRetryAfterMost(1);
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-Order order_of(TimeInForce time_in_force) {
-  Order order;
-  order.idempotency_key = "key-00001";
-  order.instrument = "BTC-USD";
-  order.qty = Decimal(2);
-  order.price = Decimal(100);
-  order.time_in_force = time_in_force;
-  return order;
-}
-
 void require_shown(const std::string& message) {
   require(std::none_of(message.begin(), message.end(),
                        [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7F; }));
-}
-
-// As it is stored: it must be there again whenever somebody asks.
-void require_kept(const ExecResult& result) {
-  const auto json = to_json(result);
-  require(json.find("\\u0000") == std::string::npos);  // the database has no such character
-  const auto again = parse_exec_result(json);
-  require(again.has_value());
-  require(result_digest(*again) == result_digest(result));
-  const auto once_more = parse_exec_result(to_json(*again));
-  require(once_more && to_json(*once_more) == to_json(*again));
 }
 
 void require_possible(const ExecResult& result, const Order& order) {

@@ -1,18 +1,15 @@
 // Any bytes as the body of POST /do/order: never a crash, never a slow answer; what is accepted has one
 // canonical text, and what is stored of it is the same order again.
-#include <cstdlib>
 #include <string_view>
 
 #include "orders/core/canonical.hpp"
 #include "orders/core/order.hpp"
+#include "require.hpp"
 
 namespace {
 
 using namespace todoke::orders;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using todoke::fuzz::require;
 
 }  // namespace
 

@@ -3,38 +3,20 @@
 // read again.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "orders/brokers/fix/engine/lenient.hpp"
 #include "orders/brokers/fix/report.hpp"
 #include "orders/brokers/fix/store.hpp"
-#include "orders/core/exec_result.hpp"
+#include "orders_results.hpp"
 
 namespace {
 
 using namespace todoke;
 using namespace todoke::orders;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-Order order_of(TimeInForce time_in_force) {
-  Order order;
-  order.idempotency_key = "key-00001";
-  order.instrument = "BTC-USD";
-  order.qty = Decimal(2);
-  order.price = Decimal(100);
-  order.time_in_force = time_in_force;
-  return order;
-}
-
-void require_kept(const ExecResult& result) {
-  const auto again = parse_exec_result(to_json(result));
-  require(again.has_value());
-  require(result_digest(*again) == result_digest(result));
-}
+using todoke::fuzz::order_of;
+using todoke::fuzz::require;
+using todoke::fuzz::require_kept;
 
 }  // namespace
 

@@ -1,18 +1,16 @@
 // Any bytes as the file of tokens: it is refused in words, or every token in it opens the door under its
 // name, and nothing else does.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "orders/intake/clients.hpp"
+#include "require.hpp"
 
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using todoke::fuzz::require;
 
 std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> parts;
