@@ -8,6 +8,9 @@
 CREATE SCHEMA cn_user;
 CREATE SCHEMA cn_bootstrap;
 
+CREATE FUNCTION cn_names.lock_topics() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215474;
+COMMENT ON FUNCTION cn_names.lock_topics() IS
+  'Whoever enables a further topic for a subscriber, so that the node carries no more than it may. Transaction';
 CREATE FUNCTION cn_names.channel_rights() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_user_rights';
 COMMENT ON FUNCTION cn_names.channel_rights() IS
   'What somebody may do has changed: a public key, or nothing: of everybody';
@@ -291,6 +294,285 @@ BEGIN
   UPDATE cn_user.usage_counters_daily c SET used = c.used + 1
   WHERE c.pubkey = who AND c.metric = the_metric AND c.day = today
   RETURNING c.used INTO current;
+END $$;
+
+-- ---------------------------------------------------------------------------------------------- the flow of a subscription
+
+-- How a topic is asked for, approved, used and given up. The User API, the Admin API and the commands call these functions, and
+-- nothing else changes the two tables.
+--
+--              approve_request
+--   pending ---------------------> approved ---------------> active      of a request; active: the node takes the topic in
+--      |  reject_request              |  mark_ingested, or at once where it takes the topic in already
+--      +--------------> rejected      |  end_subscription
+--      |  cancel_request              v
+--      +--------------------------> cancelled
+--
+--              pause               end_subscription
+--   active <---------> paused ---------------------> ended               of a subscription; another approval makes it active
+--              resume
+--
+-- A refusal is a value: `problem` has its code and nothing has changed; NULL: it worked.
+--
+--   NOT_FOUND                                    there is none, or it is somebody else's; an ended subscription
+--   ACCOUNT_DISABLED                             the account is disabled or deleted
+--   TOPIC_BLOCKED                                the operator keeps the topic out (cn_relay.blocks)
+--   ALREADY_SUBSCRIBED                           the subscription that is there opens all of the services
+--   REQUEST_EXISTS                               a request for the topic is open: `request_id` and `status` are its
+--   PENDING_SUBSCRIPTION_REQUEST_LIMIT_REACHED   `most` requests are pending
+--   QUOTA_EXCEEDED                               the plan allows `most` topics, and that many (`current`) are not ended
+--   NODE_TOPIC_LIMIT_REACHED                     the node carries as many topics as it may
+--   INVALID_INVITE                               unknown, expired or used up
+--   ALREADY_DECIDED                              the request is not pending: `status` says what it is
+--
+-- Locks, in this order: the account, the request, an invite, the topic of the node, lock_topics, the subscription. So whatever
+-- concerns one person happens one after the other, and nobody waits for each other in a circle.
+
+-- Takes the lock of an account, making it if there is none, and returns its status.
+CREATE FUNCTION cn_user.lock_account(who text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  found_status text;
+BEGIN
+  INSERT INTO cn_user.accounts (pubkey) VALUES (who) ON CONFLICT (pubkey) DO NOTHING;
+  SELECT a.status INTO found_status FROM cn_user.accounts a WHERE a.pubkey = who FOR NO KEY UPDATE;
+  RETURN found_status;
+END $$;
+
+CREATE FUNCTION cn_user.is_topic_blocked(the_topic text) RETURNS boolean LANGUAGE sql STABLE
+RETURN EXISTS (SELECT FROM cn_relay.blocks b
+               WHERE b.kind = 'topic' AND b.value = the_topic AND (b.until IS NULL OR b.until > now()));
+
+-- What a plan counts as topics: subscriptions that are not ended. `current` leaves the topic itself out.
+CREATE FUNCTION cn_user.topics_of(who text, the_topic text, OUT current bigint, OUT most bigint) LANGUAGE sql STABLE
+RETURN ROW ((SELECT count(*) FROM cn_user.topic_subscriptions s
+             WHERE s.subscriber_pubkey = who AND s.status <> 'ended' AND s.topic_id <> the_topic),
+            cn_user.limit_of(who, 'max_topics'));
+
+-- Whether the node takes the topic in, and whether it may begin to: `topics_max` are the most that it carries. Holds the topic's
+-- row and, when the topic would be a further one, a lock, so that no two transactions take the same room.
+CREATE FUNCTION cn_user.reserve_topic(the_topic text, topics_max integer, OUT is_ingested boolean, OUT has_room boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+  topic record;
+BEGIN
+  SELECT n.enabled, n.pinned INTO topic FROM cn_relay.node_subscriptions n WHERE n.topic_id = the_topic FOR NO KEY UPDATE;
+  is_ingested := coalesce(topic.enabled, false);
+  has_room := true;
+  IF is_ingested OR topic.pinned THEN
+    RETURN;
+  END IF;
+  PERFORM pg_advisory_xact_lock(cn_names.lock_topics());
+  has_room := (SELECT count(*) FROM cn_relay.node_subscriptions n WHERE n.enabled AND n.topic_id <> the_topic) < topics_max;
+END $$;
+
+-- Approves a pending request: NOT_FOUND, ALREADY_DECIDED, ACCOUNT_DISABLED, TOPIC_BLOCKED, QUOTA_EXCEEDED,
+-- NODE_TOPIC_LIMIT_REACHED.
+CREATE FUNCTION cn_user.approve_request(the_request uuid, note text, reviewer text, topics_max integer,
+  OUT problem text, OUT status text, OUT topic_id text, OUT requester_pubkey text, OUT current bigint, OUT most bigint)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+  account_status text;
+  asked record;
+  room record;
+BEGIN
+  SELECT r.requester_pubkey INTO requester_pubkey FROM cn_user.topic_subscription_requests r WHERE r.request_id = the_request;
+  IF requester_pubkey IS NULL THEN
+    problem := 'NOT_FOUND';
+    RETURN;
+  END IF;
+  account_status := cn_user.lock_account(requester_pubkey);
+  SELECT r.status, r.topic_id, r.topic_name, r.requested_services INTO asked
+  FROM cn_user.topic_subscription_requests r WHERE r.request_id = the_request FOR UPDATE;
+  status := asked.status;
+  topic_id := asked.topic_id;
+  problem := CASE WHEN status IS NULL THEN 'NOT_FOUND'
+                  WHEN status <> 'pending' THEN 'ALREADY_DECIDED'
+                  WHEN account_status <> 'active' THEN 'ACCOUNT_DISABLED'
+                  WHEN cn_user.is_topic_blocked(topic_id) THEN 'TOPIC_BLOCKED' END;
+  IF problem IS NOT NULL THEN
+    RETURN;
+  END IF;
+  SELECT t.current, t.most INTO current, most FROM cn_user.topics_of(requester_pubkey, topic_id) t;
+  IF current >= most THEN
+    problem := 'QUOTA_EXCEEDED';
+    RETURN;
+  END IF;
+  room := cn_user.reserve_topic(topic_id, topics_max);
+  IF NOT room.has_room THEN
+    problem := 'NODE_TOPIC_LIMIT_REACHED';
+    RETURN;
+  END IF;
+  status := CASE WHEN room.is_ingested THEN 'active' ELSE 'approved' END;
+  UPDATE cn_user.topic_subscription_requests r
+  SET status = status, review_note = note, reviewed_by = reviewer, reviewed_at = now(), updated_at = now()
+  WHERE r.request_id = the_request;
+  INSERT INTO cn_user.topic_subscriptions AS s (topic_id, subscriber_pubkey, plan_id, services)
+  VALUES (topic_id, requester_pubkey, cn_user.plan_of(requester_pubkey), asked.requested_services)
+  ON CONFLICT ON CONSTRAINT topic_subscriptions_pkey DO UPDATE SET
+    status = 'active', ended_at = NULL, updated_at = now(),
+    services = CASE WHEN s.status = 'ended' THEN EXCLUDED.services
+                    ELSE ARRAY(SELECT DISTINCT w FROM unnest(s.services || EXCLUDED.services) AS w ORDER BY w) END,
+    plan_id = CASE WHEN s.status = 'ended' THEN EXCLUDED.plan_id ELSE s.plan_id END,
+    started_at = CASE WHEN s.status = 'ended' THEN now() ELSE s.started_at END,
+    subscription_id = CASE WHEN s.status = 'ended' THEN gen_random_uuid() ELSE s.subscription_id END;
+  UPDATE cn_relay.node_subscriptions n SET name = asked.topic_name
+  WHERE n.topic_id = topic_id AND n.name IS NULL AND asked.topic_name IS NOT NULL;
+END $$;
+
+-- Rejects a pending request: NOT_FOUND, ALREADY_DECIDED.
+CREATE FUNCTION cn_user.reject_request(the_request uuid, note text, reviewer text,
+  OUT problem text, OUT status text, OUT topic_id text, OUT requester_pubkey text) LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+BEGIN
+  SELECT r.status, r.topic_id, r.requester_pubkey INTO status, topic_id, requester_pubkey
+  FROM cn_user.topic_subscription_requests r WHERE r.request_id = the_request FOR UPDATE;
+  problem := CASE WHEN status IS NULL THEN 'NOT_FOUND' WHEN status <> 'pending' THEN 'ALREADY_DECIDED' END;
+  IF problem IS NOT NULL THEN
+    RETURN;
+  END IF;
+  status := 'rejected';
+  UPDATE cn_user.topic_subscription_requests r
+  SET status = status, review_note = note, reviewed_by = reviewer, reviewed_at = now(), updated_at = now()
+  WHERE r.request_id = the_request;
+END $$;
+
+-- Takes back a pending request of `who`: NOT_FOUND, ALREADY_DECIDED.
+CREATE FUNCTION cn_user.cancel_request(who text, the_request uuid, OUT problem text, OUT status text, OUT topic_id text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+BEGIN
+  SELECT r.status, r.topic_id INTO status, topic_id
+  FROM cn_user.topic_subscription_requests r WHERE r.request_id = the_request AND r.requester_pubkey = who FOR UPDATE;
+  problem := CASE WHEN status IS NULL THEN 'NOT_FOUND' WHEN status <> 'pending' THEN 'ALREADY_DECIDED' END;
+  IF problem IS NOT NULL THEN
+    RETURN;
+  END IF;
+  status := 'cancelled';
+  UPDATE cn_user.topic_subscription_requests r SET status = status, updated_at = now() WHERE r.request_id = the_request;
+END $$;
+
+-- Asks for a topic: ACCOUNT_DISABLED, TOPIC_BLOCKED, ALREADY_SUBSCRIBED, REQUEST_EXISTS, QUOTA_EXCEEDED,
+-- PENDING_SUBSCRIPTION_REQUEST_LIMIT_REACHED, INVALID_INVITE. With auto_approve the request is approved at once: `plan`, when
+-- an operator has given the account a plan; `invite`, when the invite whose hash is given has uses left. It stays pending where
+-- approve_request would refuse it.
+CREATE FUNCTION cn_user.request_topic(who text, the_topic text, the_name text, services text[], pending_max integer,
+  topics_max integer, auto_approve text, invite_hash text,
+  OUT problem text, OUT request_id uuid, OUT status text, OUT current bigint, OUT most bigint) LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+  account_status text := cn_user.lock_account(who);
+  wanted constant text[] := ARRAY(SELECT DISTINCT w FROM unnest(services) AS w ORDER BY w);
+  approval record;
+BEGIN
+  problem := CASE
+    WHEN account_status <> 'active' THEN 'ACCOUNT_DISABLED'
+    WHEN cn_user.is_topic_blocked(the_topic) THEN 'TOPIC_BLOCKED'
+    WHEN EXISTS (SELECT FROM cn_user.topic_subscriptions s
+                 WHERE s.subscriber_pubkey = who AND s.topic_id = the_topic AND s.status <> 'ended'
+                   AND wanted <@ s.services) THEN 'ALREADY_SUBSCRIBED' END;
+  IF problem IS NOT NULL THEN
+    RETURN;
+  END IF;
+  SELECT r.request_id, r.status INTO request_id, status FROM cn_user.topic_subscription_requests r
+  WHERE r.requester_pubkey = who AND r.topic_id = the_topic AND r.status IN ('pending', 'approved');
+  IF request_id IS NOT NULL THEN
+    problem := 'REQUEST_EXISTS';
+    RETURN;
+  END IF;
+  SELECT t.current, t.most INTO current, most FROM cn_user.topics_of(who, the_topic) t;
+  IF current >= most THEN
+    problem := 'QUOTA_EXCEEDED';
+    RETURN;
+  END IF;
+  current := (SELECT count(*) FROM cn_user.topic_subscription_requests r
+              WHERE r.requester_pubkey = who AND r.status = 'pending');
+  most := pending_max;
+  IF current >= most THEN
+    problem := 'PENDING_SUBSCRIPTION_REQUEST_LIMIT_REACHED';
+    RETURN;
+  END IF;
+  IF auto_approve = 'invite' AND invite_hash IS NOT NULL THEN
+    PERFORM FROM cn_user.invites i
+    WHERE i.code_hash = invite_hash AND i.uses_left > 0 AND i.expires_at > now() FOR UPDATE;
+    IF NOT FOUND THEN
+      problem := 'INVALID_INVITE';
+      RETURN;
+    END IF;
+  END IF;
+  status := 'pending';
+  INSERT INTO cn_user.topic_subscription_requests AS r (requester_pubkey, topic_id, topic_name, requested_services)
+  VALUES (who, the_topic, the_name, wanted) RETURNING r.request_id INTO request_id;
+  IF (auto_approve = 'invite' AND invite_hash IS NOT NULL)
+     OR (auto_approve = 'plan' AND EXISTS (SELECT FROM cn_user.accounts a WHERE a.pubkey = who AND a.plan_id IS NOT NULL)) THEN
+    approval := cn_user.approve_request(request_id, NULL, 'auto:' || auto_approve, topics_max);
+    IF approval.problem IS NULL THEN
+      status := approval.status;
+      UPDATE cn_user.invites i SET uses_left = i.uses_left - 1 WHERE auto_approve = 'invite' AND i.code_hash = invite_hash;
+    END IF;
+  END IF;
+END $$;
+
+-- Pauses a subscription, or leaves it paused: NOT_FOUND.
+CREATE FUNCTION cn_user.pause_subscription(who text, the_topic text, OUT problem text, OUT status text) LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+BEGIN
+  PERFORM cn_user.lock_account(who);
+  UPDATE cn_user.topic_subscriptions s SET status = 'paused', updated_at = now()
+  WHERE s.subscriber_pubkey = who AND s.topic_id = the_topic AND s.status = 'active';
+  SELECT s.status INTO status FROM cn_user.topic_subscriptions s
+  WHERE s.subscriber_pubkey = who AND s.topic_id = the_topic AND s.status <> 'ended';
+  problem := CASE WHEN status IS NULL THEN 'NOT_FOUND' END;
+END $$;
+
+-- Goes on with a paused subscription, or leaves it active: NOT_FOUND, ACCOUNT_DISABLED, TOPIC_BLOCKED,
+-- NODE_TOPIC_LIMIT_REACHED.
+CREATE FUNCTION cn_user.resume_subscription(who text, the_topic text, topics_max integer, OUT problem text, OUT status text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+  account_status text := cn_user.lock_account(who);
+  room record;
+BEGIN
+  SELECT s.status INTO status FROM cn_user.topic_subscriptions s
+  WHERE s.subscriber_pubkey = who AND s.topic_id = the_topic AND s.status <> 'ended';
+  problem := CASE WHEN status IS NULL THEN 'NOT_FOUND'
+                  WHEN account_status <> 'active' THEN 'ACCOUNT_DISABLED'
+                  WHEN cn_user.is_topic_blocked(the_topic) THEN 'TOPIC_BLOCKED' END;
+  IF problem IS NOT NULL OR status = 'active' THEN
+    RETURN;
+  END IF;
+  room := cn_user.reserve_topic(the_topic, topics_max);
+  IF NOT room.has_room THEN
+    problem := 'NODE_TOPIC_LIMIT_REACHED';
+    RETURN;
+  END IF;
+  status := 'active';
+  UPDATE cn_user.topic_subscriptions s SET status = status, updated_at = now()
+  WHERE s.subscriber_pubkey = who AND s.topic_id = the_topic;
+END $$;
+
+-- Ends a subscription, and the request whose topic the node does not take in yet: NOT_FOUND.
+CREATE FUNCTION cn_user.end_subscription(who text, the_topic text, OUT problem text) LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM cn_user.lock_account(who);
+  UPDATE cn_user.topic_subscription_requests r SET status = 'cancelled', updated_at = now()
+  WHERE r.requester_pubkey = who AND r.topic_id = the_topic AND r.status = 'approved';
+  UPDATE cn_user.topic_subscriptions s SET status = 'ended', ended_at = now(), updated_at = now()
+  WHERE s.subscriber_pubkey = who AND s.topic_id = the_topic AND s.status <> 'ended';
+  problem := CASE WHEN NOT FOUND THEN 'NOT_FOUND' END;
+END $$;
+
+-- The node takes the topic in: its approved requests are active. Returns how many. Nothing happens while it is not enabled.
+CREATE FUNCTION cn_user.mark_ingested(the_topic text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  marked bigint;
+BEGIN
+  UPDATE cn_user.topic_subscription_requests r SET status = 'active', updated_at = now()
+  WHERE r.topic_id = the_topic AND r.status = 'approved'
+    AND EXISTS (SELECT FROM cn_relay.node_subscriptions n WHERE n.topic_id = the_topic AND n.enabled);
+  GET DIAGNOSTICS marked = ROW_COUNT;
+  RETURN marked;
 END $$;
 
 -- ---------------------------------------------------------------------------------------------- personal data

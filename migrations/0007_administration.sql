@@ -33,12 +33,14 @@ CREATE TABLE cn_admin.jobs (
   in_doubt boolean NOT NULL DEFAULT false,
   claim_no bigint NOT NULL DEFAULT 0,
   locked_by text,
-  locked_at timestamptz
+  locked_at timestamptz,
+  asked_again boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE cn_admin.jobs IS
   'Work that takes long and runs in the background: who asked for it, how far it is, what came of it. Finished ones stay for 30 days.';
 COMMENT ON COLUMN cn_admin.jobs.subject IS 'What it is about, for people: a topic, a request.';
 COMMENT ON COLUMN cn_admin.jobs.state IS 'Where the next try goes on; the job''s own.';
+COMMENT ON COLUMN cn_admin.jobs.asked_again IS 'Somebody asked for it while it ran: it runs once more.';
 COMMENT ON COLUMN cn_admin.jobs.done IS 'How much of total is done; total NULL: nobody knows how much there is.';
 CREATE INDEX jobs_due ON cn_admin.jobs (run_at, id) WHERE status IN ('pending', 'failed');
 CREATE INDEX jobs_running ON cn_admin.jobs (id) WHERE status = 'running';
@@ -47,25 +49,26 @@ CREATE INDEX jobs_finished ON cn_admin.jobs (finished_at) WHERE finished_at IS N
 CREATE UNIQUE INDEX jobs_open ON cn_admin.jobs (kind, subject)
   WHERE subject <> '' AND status IN ('pending', 'running', 'failed');
 
--- Adds a job and returns its id, or the id of the one that is open for the same kind and subject.
-CREATE FUNCTION cn_admin.add_job(the_kind text, the_subject text, the_params jsonb) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  added bigint;
+-- Adds a job and returns its id, or the id of the one that is open for the same kind and subject. One that runs already may have
+-- passed what the caller means: it runs again when it has ended.
+CREATE FUNCTION cn_admin.add_job(the_kind text, the_subject text, the_params jsonb) RETURNS bigint LANGUAGE sql AS $$
+  INSERT INTO cn_admin.jobs AS j (kind, subject, params) VALUES (the_kind, the_subject, the_params)
+  ON CONFLICT (kind, subject) WHERE subject <> '' AND status IN ('pending', 'running', 'failed')
+  DO UPDATE SET asked_again = j.asked_again OR j.status = 'running'
+  RETURNING j.id
+$$;
+
+-- Events that are stored already may carry a topic that the node did not take: the job links them, and makes approved requests
+-- active.
+CREATE FUNCTION cn_admin.link_topic() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  LOOP
-    INSERT INTO cn_admin.jobs (kind, subject, params) VALUES (the_kind, the_subject, the_params)
-    ON CONFLICT (kind, subject) WHERE subject <> '' AND status IN ('pending', 'running', 'failed') DO NOTHING
-    RETURNING id INTO added;
-    IF added IS NOT NULL THEN
-      RETURN added;
-    END IF;
-    SELECT id INTO added FROM cn_admin.jobs
-    WHERE kind = the_kind AND subject = the_subject AND status IN ('pending', 'running', 'failed');
-    IF added IS NOT NULL THEN
-      RETURN added;
-    END IF;
-  END LOOP;
+  PERFORM cn_admin.add_job('topic.link', NEW.topic_id, '{}');
+  RETURN NULL;
 END $$;
+CREATE TRIGGER links_added AFTER INSERT ON cn_relay.node_subscriptions
+  FOR EACH ROW WHEN (NEW.enabled) EXECUTE FUNCTION cn_admin.link_topic();
+CREATE TRIGGER links_enabled AFTER UPDATE ON cn_relay.node_subscriptions
+  FOR EACH ROW WHEN (NEW.enabled AND NOT OLD.enabled) EXECUTE FUNCTION cn_admin.link_topic();
 
 CREATE FUNCTION cn_admin.notify_jobs() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -144,7 +147,8 @@ RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
 $$;
 
 -- Writes a change of a row to the audit. Arguments: what such a row is called, the columns that name it (`a,b`), those that are
--- left out (`c,d`), and the only columns whose change counts (`e,f`; none: all but those left out).
+-- left out (`c,d`), the only columns whose change counts (`e,f`; none: all but those left out), and the columns that say who
+-- somebody is (`g`): of these the audit, from which nothing can be deleted, keeps SHA-256 in hex.
 CREATE FUNCTION cn_admin.note_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
   kind constant text := TG_ARGV[0];
@@ -155,6 +159,10 @@ DECLARE
   names text := '';
   name text;
 BEGIN
+  FOREACH name IN ARRAY string_to_array(coalesce(TG_ARGV[4], ''), ',') LOOP
+    before := before || jsonb_build_object(name, encode(sha256(convert_to(before ->> name, 'UTF8')), 'hex'));
+    after := after || jsonb_build_object(name, encode(sha256(convert_to(after ->> name, 'UTF8')), 'hex'));
+  END LOOP;
   IF TG_OP = 'UPDATE' AND counts <> '{}' AND NOT EXISTS (
     SELECT FROM unnest(counts) AS c (key) WHERE before -> c.key IS DISTINCT FROM after -> c.key) THEN
     RETURN NULL;
@@ -172,7 +180,7 @@ BEGIN
 END $$;
 
 CREATE TRIGGER audited AFTER UPDATE ON cn_user.accounts
-  FOR EACH ROW EXECUTE FUNCTION cn_admin.note_row('account', 'pubkey', 'updated_at', 'status,plan_id,note');
+  FOR EACH ROW EXECUTE FUNCTION cn_admin.note_row('account', 'pubkey', 'updated_at', 'status,plan_id,note', 'pubkey');
 CREATE TRIGGER audited AFTER INSERT OR UPDATE OR DELETE ON cn_user.plans
   FOR EACH ROW EXECUTE FUNCTION cn_admin.note_row('plan', 'plan_id', 'updated_at');
 CREATE TRIGGER audited AFTER INSERT OR UPDATE OR DELETE ON cn_user.plan_limits
@@ -180,7 +188,7 @@ CREATE TRIGGER audited AFTER INSERT OR UPDATE OR DELETE ON cn_user.plan_limits
 CREATE TRIGGER audited AFTER INSERT OR DELETE ON cn_user.invites
   FOR EACH ROW EXECUTE FUNCTION cn_admin.note_row('invite', 'note', 'code_hash');
 CREATE TRIGGER audited AFTER UPDATE ON cn_user.topic_subscription_requests
-  FOR EACH ROW EXECUTE FUNCTION cn_admin.note_row('subscription_request', 'request_id', 'updated_at', 'reviewed_at');
+  FOR EACH ROW EXECUTE FUNCTION cn_admin.note_row('subscription_request', 'request_id', 'updated_at', 'reviewed_at', 'requester_pubkey');
 CREATE TRIGGER audited AFTER INSERT OR UPDATE OR DELETE ON cn_admin.policies
   FOR EACH ROW EXECUTE FUNCTION cn_admin.note_row('policy', 'type,version,locale', 'updated_at,content');
 CREATE TRIGGER audited AFTER INSERT OR UPDATE OR DELETE ON cn_admin.current_policies
