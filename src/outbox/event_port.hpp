@@ -35,9 +35,9 @@ class EventPort {
  public:
   virtual ~EventPort() = default;
 
-  // Checked as an EVENT of a client is, down to the signature, and handed to the writer; the answer follows the
-  // commit. `proven`: the key that whoever sends it has proven, as AUTH does. Ephemeral events are refused.
-  // Past the deadline the answer is not_now.
+  // Checked as an EVENT of a client is, down to the signature, and handed to the writer; the answer follows
+  // the commit. `proven`: the key that whoever sends it has proven, as AUTH does. Ephemeral events are
+  // refused. Past the deadline the answer is not_now.
   virtual Task<Published> publish(std::string event_json, From from, std::optional<nostr::Pubkey> proven,
                                   Deadline deadline) = 0;
 
