@@ -30,8 +30,7 @@ orders::FixOptions options_for(int port) {
 }  // namespace
 
 FixSide::FixSide(const TestDatabase& database, int port, const std::string& worker,
-                 const std::function<void(orders::FixOptions&)>& change,
-                 std::chrono::milliseconds ask_again) {
+                 const std::function<void(orders::FixOptions&)>& change, orders::FixPauses repeats) {
   auto options = options_for(port);
   if (change) change(options);
   pg::ConnectOptions connect;
@@ -44,7 +43,7 @@ FixSide::FixSide(const TestDatabase& database, int port, const std::string& work
       options, orders::FixLinkParts{io_.get_executor(), clock_, *pool_, connect, health_, metrics_, worker});
   adapter_ = std::make_unique<orders::FixAdapter>(link_);
   orders::FixWatchParts watch{io_.get_executor(), clock_, *pool_, metrics_, kQuestionMax};
-  watch.ask_again = ask_again;
+  watch.repeats = repeats;
   watch_ = std::make_unique<orders::FixWatch>(link_, watch);
   // Stopped one after the other, as a node does.
   run(*link_, [this] { guard_.reset(); });

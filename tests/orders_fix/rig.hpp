@@ -45,7 +45,7 @@ class FixSide {
  public:
   FixSide(const TestDatabase& database, int port, const std::string& worker = "host:1:aa",
           const std::function<void(orders::FixOptions&)>& change = {},
-          std::chrono::milliseconds ask_again = 30s);
+          orders::FixPauses repeats = {30s, 60s});
   ~FixSide();  // stops as at SIGTERM
   FixSide(const FixSide&) = delete;
   FixSide& operator=(const FixSide&) = delete;

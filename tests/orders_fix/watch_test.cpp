@@ -138,7 +138,7 @@ TEST_F(WatchTest, ABrokerThatDoesNotAnswerIsLeftAlone) {
 TEST_F(WatchTest, AQuestionWithoutAnAnswerIsAskedAgainBeforeItsNextTurn) {
   broker.answer_orders([](const FixMessage&) { return FixAnswer{}; });
   broker.answer_requests([](const FixMessage&) { return FixAnswer{}; });
-  FixSide one(database, broker.port(), "host:1:aa", {}, 1s);
+  FixSide one(database, broker.port(), "host:1:aa", {}, {100ms, 1s});
   one.await_logon();
   in_doubt(one, "unheard-1");
   make_due();

@@ -33,21 +33,24 @@ FixWatch::FixWatch(std::shared_ptr<FixLink> link, const FixWatchParts& parts)
       pool_(parts.pool),
       broker_timeout_(parts.broker_timeout),
       ask_every_(parts.ask_every),
-      ask_again_(parts.ask_again),
       pace_(link_->options().questions_per_sec),
+      unanswered_(parts.repeats, parts.ask_every),
+      silence_(parts.repeats),
       lanes_(parts.executor, "fix watch", [this] { next_ = page_.size(); }),
       found_(answers(parts.metrics).with({"found"})),
       not_found_(answers(parts.metrics).with({"not_found"})),
       unknown_(answers(parts.metrics).with({"unknown"})) {}
 
 Task<void> FixWatch::round(RoundCause /*cause*/) {
+  const auto since = link_->speaks_since();
+  if (std::exchange(speaks_since_, since) != since) silence_.end();
   bool is_more = true;
   while (is_more && may_ask()) is_more = co_await ask_some();
 }
 
 bool FixWatch::may_ask() const {
   std::string why;
-  return !stop_asked() && link_->is_open(why) && clock_.steady() >= silent_until_;
+  return !stop_asked() && link_->is_open(why) && !silence_.is_pause(clock_.steady());
 }
 
 // Orders with a question from before the logon or the reset count as due, and those whose time has come.
@@ -57,7 +60,7 @@ double FixWatch::asked_before_seconds() const {
 }
 
 Task<bool> FixWatch::ask_some() {
-  page_ = unanswered_now();
+  page_ = unanswered_.due(clock_.steady());
   bool is_full = !page_.empty();
   if (page_.empty()) page_ = co_await read_page(is_full);
   next_ = 0;
@@ -67,24 +70,15 @@ Task<bool> FixWatch::ask_some() {
   co_return is_full;
 }
 
-std::vector<FixWatch::Watched> FixWatch::unanswered_now() {
-  const auto now = clock_.steady();
-  std::vector<Watched> page;
-  for (const auto& [id, question] : unanswered_) {
-    if (question.ask_at <= now) page.push_back(question.order);
-  }
-  return page;
-}
-
-Task<std::vector<FixWatch::Watched>> FixWatch::read_page(bool& is_full) {
+Task<std::vector<WatchedOrder>> FixWatch::read_page(bool& is_full) {
   const auto deadline = Deadline::after(kStatementMax);
   const auto lease = co_await pool_.acquire(deadline);
   pg::Params params(link_->options().name, asked_before_seconds(), static_cast<std::int64_t>(kPageMax));
   const auto rows = co_await lease->query(sql::kFixWatched, std::move(params), deadline);
   is_full = rows.size() == kPageMax;
-  std::vector<Watched> page;
+  std::vector<WatchedOrder> page;
   for (const auto& row : rows) {
-    unanswered_.erase(row.get<std::int64_t>("outbox_id"));
+    unanswered_.remove(row.get<std::int64_t>("outbox_id"));
     if (!row.get<bool>("is_doubtful")) continue;
     page.push_back({row.get<std::int64_t>("outbox_id"), row.get<std::string>("cl_ord_id"),
                     row.get<std::optional<std::string>>("document").value_or("")});
@@ -102,7 +96,7 @@ Task<void> FixWatch::ask_page() {
   }
 }
 
-Task<void> FixWatch::ask(const Watched& watched) {
+Task<void> FixWatch::ask(const WatchedOrder& watched) {
   const auto order = parse_order(watched.document);
   if (!order) co_return;  // it was never sent
   SendRequest request;
@@ -113,37 +107,25 @@ Task<void> FixWatch::ask(const Watched& watched) {
   const auto outcome = co_await adapter_.ask_broker(std::move(request), deadline);
   if (outcome.answer == FindAnswer::unknown) {
     unknown_.add();
-    // The question did not leave: the order gets another turn, or all do after the next logon.
-    if (!deadline.passed()) {
-      unanswered_.erase(watched.outbox_id);
-      co_return;
+    if (deadline.passed()) {
+      note_silence(watched);
+    } else {
+      // The question did not leave: the order gets another turn, or all do after the next logon.
+      unanswered_.remove(watched.outbox_id);
     }
-    ask_again(watched);
-    if (++silent_ < kSilentMax) co_return;
-    silent_ = 0;
-    silent_until_ = clock_.steady() + ask_again_;
-    if (std::exchange(is_silence_told_, true)) co_return;
-    log::warning("fix", "the broker does not answer status requests: it is asked again later",
-                 {{"questions", kSilentMax}});
     co_return;
   }
-  silent_ = 0;
-  is_silence_told_ = false;
-  unanswered_.erase(watched.outbox_id);
+  silence_.end();
+  unanswered_.remove(watched.outbox_id);
   (outcome.answer == FindAnswer::found ? found_ : not_found_).add();
 }
 
-void FixWatch::ask_again(const Watched& order) {
+void FixWatch::note_silence(const WatchedOrder& order) {
   const auto now = clock_.steady();
-  const auto found = unanswered_.find(order.outbox_id);
-  if (found == unanswered_.end()) {
-    if (unanswered_.size() < kPageMax)
-      unanswered_[order.outbox_id] = {order, now + ask_again_, now + ask_every_};
-  } else if (now + ask_again_ >= found->second.until) {
-    unanswered_.erase(found);
-  } else {
-    found->second.ask_at = now + ask_again_;
-  }
+  unanswered_.add(order, now);
+  if (!silence_.add(now)) return;
+  log::warning("fix", "the broker does not answer status requests: it is asked again later",
+               {{"questions", FixSilence::kInARow}});
 }
 
 Task<void> FixWatch::wait_for_turn() {
