@@ -1,4 +1,6 @@
 // `todoke up` and `todoke run`: a node.
+#include <utility>
+
 #include "app/commands.hpp"
 #include "app/exposure.hpp"
 #include "app/node.hpp"
@@ -9,9 +11,9 @@ namespace {
 
 int run_everything(const Arguments& arguments) {
   const auto read = [&arguments] { return config_of_up(load_config(arguments)); };
-  const auto config = read();
+  auto config = read();
   if (const auto checked = check_broker_of_up(config); !checked) throw UserError(checked.error().message);
-  return run_node(config, {.roles = all_roles(), .banner = true, .loopback = true, .read_config = read});
+  return run_node(std::move(config), {.roles = all_roles(), .banner = true, .loopback = true, .read_config = read});
 }
 
 int run_roles(const Arguments& arguments) {

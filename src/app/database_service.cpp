@@ -6,6 +6,7 @@
 #include "app/version.hpp"
 #include "base/attempt.hpp"
 #include "base/log.hpp"
+#include "base/wipe.hpp"
 
 namespace todoke::app {
 namespace {
@@ -50,6 +51,7 @@ Task<void> DatabaseService::start() {
   const auto deadline = Deadline::after(kMigrateLimit);
   auto lease = co_await pools_.control.acquire(deadline);
   const auto report = co_await migrate_database(*lease, owner_url_, deadline);
+  wipe(owner_url_);
   if (!report.applied.empty()) {
     log::info("database", "migrated", {{"migrations", report.applied.size()}});
   }

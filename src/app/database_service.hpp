@@ -13,7 +13,8 @@ namespace todoke::app {
 
 class DatabaseService final : public PeriodicService {
  public:
-  // `owner_url`: who migrates; empty: the role of the pools.
+  // `owner_url`: who migrates; empty: the role of the pools. It is forgotten when the first start has
+  // succeeded: then there is nothing left to migrate, which the node's own role can see.
   DatabaseService(const Executor& executor, Pools& pools, std::string owner_url, HealthBoard& board,
                   metrics::Registry& registry);
 

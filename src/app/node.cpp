@@ -14,6 +14,7 @@
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include <boost/asio/signal_set.hpp>
 #include <fmt/format.h>
@@ -47,6 +48,7 @@
 #include "orders/worker/config.hpp"
 #include "outbox/monitor.hpp"
 #include "outbox/retention.hpp"
+#include "pg/config.hpp"
 
 namespace todoke::app {
 namespace {
@@ -90,20 +92,27 @@ void make_folder(const Config& config, const DatabaseInUse& database, const std:
   if (error) throw UserError(fmt::format("data_dir {} can't be made: {}", folder.string(), error.message()));
 }
 
+// Takes the owner's connection string out of the configuration, which the node keeps as long as it runs.
+DatabaseInUse extract_database(Config& config) {
+  auto database = database_in_use(config);
+  config.forget(pg::kDatabaseOwnerUrl.spec.name);
+  return database;
+}
+
 bool gives_up_root(const Config& config) {
   return geteuid() == 0 && config.get(embedded::kUser) != embedded::kStayRoot;
 }
 
 class Node {
  public:
-  Node(const Config& config, const NodeOptions& options)
-      : config_(config),
+  Node(Config config, const NodeOptions& options)
+      : config_(std::move(config)),
         options_(options),
         began_(clock_.steady()),
-        runtime_(net::io_threads_from(config, std::thread::hardware_concurrency())),
-        database_(database_in_use(config)),
-        folder_(data_folder(config)),
-        frame_(config, clock_, state_,
+        runtime_(net::io_threads_from(config_, std::thread::hardware_concurrency())),
+        database_(extract_database(config_)),
+        folder_(data_folder(config_)),
+        frame_(config_, clock_, state_,
                {runtime_.main(), runtime_.relay(), runtime_.consumers(), runtime_.gossip(), runtime_.reads(),
                 runtime_.connections(), runtime_.door()},
                database_.url, database_.embedded),
@@ -163,7 +172,7 @@ class Node {
       frame_.supervisor.add(postgres_);
     }
     frame_.supervisor.add(std::make_shared<DatabaseService>(
-        runtime_.main(), frame_.pools, database_.owner_url, state_.board, state_.registry));
+        runtime_.main(), frame_.pools, std::move(database_.owner_url), state_.board, state_.registry));
     frame_.supervisor.add(frame_.listener);
     // Before what it configures, which so starts with the values of the database.
     frame_.supervisor.add(config_service_);
@@ -354,7 +363,8 @@ class Node {
   void read_config_again() {
     if (!options_.read_config) return;
     try {
-      const auto config = options_.read_config();
+      auto config = options_.read_config();
+      config.forget(pg::kDatabaseOwnerUrl.spec.name);
       tell_not_taken(config);
       if (const auto taken = frame_.live.set_base(config); !taken) {
         log::error("node", "settings not changed", {{"error", taken.error().message}});
@@ -435,7 +445,7 @@ class Node {
         internal_->address(), relay_line(), internal_->address());
   }
 
-  const Config& config_;
+  Config config_;
   const NodeOptions& options_;
   SystemClock clock_;
   SteadyTime began_;
@@ -478,7 +488,7 @@ Expected<void> check_node(const Config& config, const NodeOptions& options, bool
   return {};
 }
 
-int run_node(const Config& config, const NodeOptions& options) {
+int run_node(Config config, const NodeOptions& options) {
   if (gives_up_root(config)) {
     refuse_new_privileges();
     // Root's home is closed to whom the node becomes, and libpq gives TLS up where it can't look into its
@@ -487,7 +497,7 @@ int run_node(const Config& config, const NodeOptions& options) {
   }
   configure_logs(config);
   raise_file_limit(config);
-  Node node(config, options);
+  Node node(std::move(config), options);
   return node.run();
 }
 

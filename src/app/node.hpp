@@ -26,7 +26,7 @@ Config config_of_up(Config config);
 // a stop that hangs, with an exit code other than 0. SIGHUP reads the configuration again for what can change
 // while it runs, and the files that it names (certificates, tokens). Throws UserError for what has to be
 // mended before it can start.
-int run_node(const Config& config, const NodeOptions& options);
+int run_node(Config config, const NodeOptions& options);
 
 // What a start would refuse before it touches anything; `with_ports`: also a port that is in use.
 Expected<void> check_node(const Config& config, const NodeOptions& options, bool with_ports);

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "base/utf8.hpp"
+#include "base/wipe.hpp"
 
 namespace todoke {
 namespace {
@@ -395,6 +396,14 @@ Expected<void> Config::check() const {
     if (auto checked = check(*this); !checked) return checked;
   }
   return {};
+}
+
+void Config::forget(std::string_view key) {
+  const auto* spec = schema_->find(key);
+  if (spec == nullptr) throw std::logic_error("key not declared: " + std::string(key));
+  auto& setting = settings_.at(spec->name);
+  if (auto* text = std::get_if<std::string>(&setting.value)) wipe(*text);
+  setting = Setting{*parse_value(*spec, spec->fallback), Layer::fallback, "default"};
 }
 
 void Config::adopt_changeable(const Config& later) {

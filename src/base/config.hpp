@@ -160,6 +160,8 @@ class Config {
 
   // The checks of all rooms: what a start would refuse.
   [[nodiscard]] Expected<void> check() const;
+  // Back to its default, and the text is wiped: of a secret that is not needed any more.
+  void forget(std::string_view key);
   // Adopts from `later` the keys that may change while the node runs.
   void adopt_changeable(const Config& later);
 

@@ -60,6 +60,15 @@ std::string refusal_of(const std::function<void()>& action) {
   return "nothing was refused";
 }
 
+TEST(Config, ForgottenSecretIsAsIfItHadNeverBeenSet) {
+  Config config(schema());
+  config.set_flag("database.url", "host=db password=hidden");
+  config.forget("database.url");
+  EXPECT_EQ(config.get(kUrl), "");
+  EXPECT_TRUE(config.is_default("database.url"));
+  EXPECT_TRUE(config.changed_in(Config(schema())).empty());
+}
+
 TEST(Config, StartsWithTheDefaults) {
   const Config config(schema());
   EXPECT_EQ(config.get(kListen), "127.0.0.1:7447");
