@@ -13,7 +13,8 @@ int run_everything(const Arguments& arguments) {
   const auto read = [&arguments] { return config_of_up(load_config(arguments)); };
   auto config = read();
   if (const auto checked = check_broker_of_up(config); !checked) throw UserError(checked.error().message);
-  return run_node(std::move(config), {.roles = all_roles(), .banner = true, .loopback = true, .read_config = read});
+  return run_node(std::move(config),
+                  {.roles = all_roles(), .banner = true, .loopback = true, .read_config = read});
 }
 
 int run_roles(const Arguments& arguments) {
