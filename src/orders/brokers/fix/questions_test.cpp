@@ -35,7 +35,7 @@ TEST(FixPace, TimeWithoutQuestionsIsNotSavedUp) {
 TEST(FixUnanswered, AQuestionIsRepeatedAfterSecondsAndThenEverLater) {
   FixUnanswered unanswered(kPauses, 1h);
   auto now = kNow;
-  for (const auto pause : {2s, 4s, 8s, 16s, 32s, 60s, 60s}) {
+  for (const std::chrono::milliseconds pause : {2s, 4s, 8s, 16s, 32s, 60s, 60s}) {
     unanswered.add(order(1), now);
     EXPECT_TRUE(unanswered.due(now + pause - 1ms).empty());
     now += pause + pause / 5;
@@ -71,7 +71,7 @@ TEST(FixUnanswered, HoldsNoMoreThanItMay) {
 TEST(FixSilence, ABrokerThatDoesNotAnswerIsLeftAloneForEverLonger) {
   FixSilence silence(kPauses);
   auto now = kNow;
-  for (const auto pause : {2s, 4s, 8s}) {
+  for (const std::chrono::milliseconds pause : {2s, 4s, 8s}) {
     for (std::size_t i = 1; i < FixSilence::kInARow; ++i) EXPECT_FALSE(silence.add(now));
     EXPECT_FALSE(silence.is_pause(now));
     EXPECT_EQ(silence.add(now), pause == 2s);
