@@ -5,6 +5,7 @@
 
 #include <openssl/evp.h>
 
+#include "base/base64.hpp"
 #include "base/bytes.hpp"
 #include "base/text.hpp"
 #include "net/deflate.hpp"
@@ -17,14 +18,6 @@ namespace {
 
 constexpr std::string_view kVersion = "13";
 constexpr std::size_t kKeyChars = 24;
-
-std::string base64(std::span<const std::uint8_t> bytes) {
-  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');  // EVP_EncodeBlock ends with a zero byte
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(),
-                                   static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
 
 // 16 bytes in base64: 22 characters of its alphabet and the padding.
 bool is_key(std::string_view key) {
@@ -58,7 +51,7 @@ bool has_token(std::string_view list, std::string_view token) {
 std::string new_websocket_key() {
   std::array<std::uint8_t, 16> bytes;
   random_bytes(bytes);
-  return base64(bytes);
+  return to_base64(bytes);
 }
 
 std::string websocket_accept(std::string_view key) {
@@ -68,7 +61,7 @@ std::string websocket_accept(std::string_view key) {
   if (EVP_Digest(salted.data(), salted.size(), digest.data(), &size, EVP_sha1(), nullptr) != 1) {
     throw std::runtime_error("SHA-1 is not available");
   }
-  return base64(std::span(digest).first(size));
+  return to_base64(std::span(digest).first(size));
 }
 
 bool is_websocket_upgrade(const Request& request) {

@@ -7,13 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "base/bytes.hpp"
 #include "base/json_value.hpp"
 #include "base/json_writer.hpp"
-#include "base/sha256.hpp"
-#include "base/text.hpp"
 #include "nostr/event_id.hpp"
-#include "nostr/event_parse.hpp"
+#include "nostr/http_auth.hpp"
 #include "nostr/signature.hpp"
 #include "relay/blocks.hpp"
 
@@ -21,9 +18,6 @@ namespace todoke::relay {
 namespace {
 
 constexpr std::chrono::seconds kManagementMax(10);
-// Of a signature for HTTP (NIP-98).
-constexpr std::chrono::seconds kHttpAuthAgeMax(60);
-constexpr nostr::Kind kHttpAuth = 27235;
 // NIP-86 knows no pages.
 constexpr std::int64_t kBannedShownMax = 10'000;
 
@@ -67,56 +61,13 @@ net::Response rpc_result(std::string_view result) {
   return rpc_response(kManaged, fmt::format(R"({{"result":{}}})", result));
 }
 
-// With or without padding. Nothing for another character or a length that no bytes have.
-std::optional<std::string> base64_decoded(std::string_view text) {
-  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  constexpr unsigned kSextet = 6;
-  constexpr unsigned kOctet = 8;
-  while (text.ends_with('=')) text.remove_suffix(1);
-  if (text.size() % 4 == 1) return std::nullopt;
-  std::string out;
-  std::uint32_t bits = 0;
-  unsigned count = 0;
-  for (const char c : text) {
-    const auto at = kAlphabet.find(c);
-    if (at == std::string_view::npos) return std::nullopt;
-    bits = bits << kSextet | static_cast<std::uint32_t>(at);
-    count += kSextet;
-    if (count < kOctet) continue;
-    count -= kOctet;
-    out += static_cast<char>(static_cast<unsigned char>(bits >> count));
-  }
-  return out;
-}
-
-bool has_tag(const nostr::Event& event, std::string_view name, const auto& condition) {
-  const auto tags = event.tags();
-  return std::any_of(tags.begin(), tags.end(),
-                     [&](const auto& tag) { return tag.name() == name && condition(tag.value()); });
-}
-
-// Who has signed the request; refused: why nobody has who may.
+// Who has signed the request; refused: why nobody has who may. Any path of this relay may stand in `u`:
+// clients name the relay, not what they ask of it.
 Expected<std::string> signer_of(const net::Request& request, const std::vector<std::string>& admins,
                                 const nostr::AuthTarget& target, std::chrono::sys_seconds now) {
-  std::string_view header = request.headers.get("Authorization");
-  const auto scheme = cut_until(header, ' ');
-  if (!same_ignoring_case(scheme, "Nostr")) return refuse("auth-required: sign the request as NIP-98 says");
-  const auto text = base64_decoded(trimmed(header));
-  if (!text) return refuse("auth-required: the Authorization header is no base64");
-  const auto event = nostr::parse_event(*text, nostr::EventLimits{});
-  if (!event) return refuse(fmt::format("auth-required: {}", text_of(event.error().reason)));
-  if (event->kind() != kHttpAuth) return refuse(fmt::format("auth-required: kind must be {}", kHttpAuth));
-  const auto oldest = (now - kHttpAuthAgeMax).time_since_epoch().count();
-  const auto newest = (now + kHttpAuthAgeMax).time_since_epoch().count();
-  if (event->created_at() < oldest || event->created_at() > newest)
-    return refuse("auth-required: created_at out of range");
-  if (!has_tag(*event, "u", [&](std::string_view value) { return nostr::names_relay(value, target); }))
-    return refuse("auth-required: u names another relay");
-  if (!has_tag(*event, "method", [](std::string_view value) { return same_ignoring_case(value, "POST"); }))
-    return refuse("auth-required: method must be POST");
-  const auto payload = to_hex(sha256({request.body}));
-  if (!has_tag(*event, "payload", [&](std::string_view value) { return same_ignoring_case(value, payload); }))
-    return refuse("auth-required: payload is not the hash of the body");
+  const auto event = nostr::read_http_auth(request.headers.get("Authorization"),
+                                           {request.method, request.body, std::nullopt}, target, now);
+  if (!event) return refuse("auth-required: " + event.error().message);
   auto signer = event->pubkey().hex();
   if (std::find(admins.begin(), admins.end(), signer) == admins.end())
     return refuse("restricted: not one of relay.admins");

@@ -1,6 +1,7 @@
 // NIP-86: operators ban over HTTP, with requests that they sign (NIP-98).
 #include <fmt/format.h>
 
+#include "base/base64.hpp"
 #include "base/bytes.hpp"
 #include "base/sha256.hpp"
 #include "harness/http_rig.hpp"
@@ -12,20 +13,8 @@ namespace {
 using net::test::RawClient;
 using net::test::RawResponse;
 
-constexpr nostr::Kind kSignedRequest = 27235;
-
-std::string base64_of(const std::string& text) {
-  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  std::uint32_t bits = 0;
-  unsigned count = 0;
-  for (const char c : text) {
-    bits = bits << 8 | static_cast<unsigned char>(c);
-    for (count += 8; count >= 6; count -= 6) out += kAlphabet[bits >> (count - 6) & 63];
-  }
-  if (count > 0) out += kAlphabet[bits << (6 - count) & 63];
-  while (out.size() % 4 != 0) out += '=';
-  return out;
+std::string base64_of(const Event& event) {
+  return to_base64(as_bytes(event.json()));
 }
 
 class ManagementTest : public testing::Test {
@@ -35,7 +24,7 @@ class ManagementTest : public testing::Test {
                                 std::optional<std::int64_t> created_at = {}) const {
     Tags tags{{"u", "https://relay.example.org/"}, {"method", "POST"}, {"payload", to_hex(sha256({body}))}};
     if (!more.empty()) tags = std::move(more);
-    return note(key, "", std::move(tags), kSignedRequest, created_at);
+    return note(key, "", std::move(tags), nostr::kHttpAuth, created_at);
   }
   RawResponse send(const std::string& body, const std::string& authorization,
                    const std::string& type = "application/nostr+json+rpc", const std::string& path = "/") {
@@ -48,7 +37,7 @@ class ManagementTest : public testing::Test {
     return http.read_response();
   }
   RawResponse signed_by(const SecretKey& key, const std::string& body) {
-    return send(body, "Nostr " + base64_of(std::string(signature(key, body).json())));
+    return send(body, "Nostr " + base64_of(signature(key, body)));
   }
   std::string call(const std::string& method, const std::string& params = "") {
     const auto response = signed_by(admin, fmt::format(R"({{"method":"{}","params":[{}]}})", method, params));
@@ -114,9 +103,7 @@ TEST_F(ManagementTest, TellsWhatItSupportsAndWhatIsWrong) {
 
 TEST_F(ManagementTest, OnlyWhatAnAdminHasSignedForThisBodyIsCarriedOut) {
   const auto body = fmt::format(R"({{"method":"banpubkey","params":["{}"]}})", hex_of(alice));
-  const auto with = [&](const Event& event) {
-    return send(body, "Nostr " + base64_of(std::string(event.json())));
-  };
+  const auto with = [&](const Event& event) { return send(body, "Nostr " + base64_of(event)); };
   const auto expect_refused = [&](const RawResponse& response, const std::string& why) {
     EXPECT_EQ(response.status, 401) << why;
     EXPECT_THAT(response.body, HasSubstr(why));
@@ -142,14 +129,13 @@ TEST_F(ManagementTest, OnlyWhatAnAdminHasSignedForThisBodyIsCarriedOut) {
   auto forged = std::string(signature(admin, body).json());
   const auto sig = forged.find("\"sig\":\"") + 7;
   forged[sig] = forged[sig] == '0' ? '1' : '0';
-  expect_refused(send(body, "Nostr " + base64_of(forged)), "bad signature");
+  expect_refused(send(body, "Nostr " + to_base64(as_bytes(forged))), "bad signature");
   EXPECT_EQ(rig.value("SELECT count(*) FROM cn_relay.blocks"), "0");
   EXPECT_EQ(send(body, "", "application/json").status, 415);
   EXPECT_EQ(send(std::string(70'000, 'x'), "").status, 413);
-  EXPECT_EQ(send(body, "Nostr " + base64_of(std::string(signature(admin, body).json())),
-                 "application/nostr+json+rpc", "/relay")
-                .body,
-            kDone);
+  EXPECT_EQ(
+      send(body, "Nostr " + base64_of(signature(admin, body)), "application/nostr+json+rpc", "/relay").body,
+      kDone);
 }
 
 TEST(ManagementOffTest, WithoutAdminsNobodyIsLetIn) {
