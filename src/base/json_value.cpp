@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/json_read.hpp"
+#include "base/json_writer.hpp"
 #include "base/utf8.hpp"
 
 namespace todoke {
@@ -96,6 +97,37 @@ class TreeReader {
   BadField why_;
 };
 
+void write_value(JsonWriter& json, const JsonValue& value) {
+  using Kind = JsonValue::Kind;
+  switch (value.kind) {
+    case Kind::null:
+      json.null();
+      return;
+    case Kind::boolean:
+      json.value(value.flag);
+      return;
+    case Kind::number:
+      json.raw(value.text);
+      return;
+    case Kind::string:
+      json.value(value.text);
+      return;
+    case Kind::array:
+      json.begin_array();
+      for (const auto& element : value.values) write_value(json, element);
+      json.end_array();
+      return;
+    case Kind::object:
+      json.begin_object();
+      for (std::size_t i = 0; i < value.names.size(); ++i) {
+        json.key(value.names[i]);
+        write_value(json, value.values[i]);
+      }
+      json.end_object();
+      return;
+  }
+}
+
 }  // namespace
 
 tl::unexpected<BadField> bad_field(std::string_view field, std::string_view message) {
@@ -133,6 +165,12 @@ Checked<JsonValue> read_json(std::string_view text) {
       return tl::unexpected<BadField>(std::move(reader.why()));
   }
   return value;
+}
+
+std::string json_of(const JsonValue& value) {
+  JsonWriter json;
+  write_value(json, value);
+  return std::move(json).text();
 }
 
 }  // namespace todoke

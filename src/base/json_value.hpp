@@ -56,4 +56,7 @@ inline constexpr std::size_t kTreeMembersMax = 64;
 
 Checked<JsonValue> read_json(std::string_view text);
 
+// The value as JSON text: what was read, without white space.
+std::string json_of(const JsonValue& value);
+
 }  // namespace todoke

@@ -115,6 +115,14 @@ TEST(JsonValue, BoundsDepthAndMembers) {
   EXPECT_EQ(json_refusal(many + "}"), "body: has too many members");
 }
 
+TEST(JsonValue, IsWrittenAsItWasRead) {
+  for (const auto* text :
+       {R"({"a":[1,-2.50,1e9,"\"x\n",null,true,{"b":{}}],"c":[]})", "7", "\"あ\"", "null"}) {
+    EXPECT_EQ(json_of(*read_json(text)), text);
+  }
+  EXPECT_EQ(json_of(*read_json(" { \"a\" : 1 } ")), R"({"a":1})");
+}
+
 TEST(JsonValue, CutsLongNamesInPathsBetweenCharacters) {
   const std::string name = std::string(63, 'a') + "\u3042\u3042";
   EXPECT_EQ(json_refusal("{\"" + name + "\":1,\"" + name + "\":1}"),
