@@ -27,6 +27,9 @@ constexpr std::size_t kIdPrefixBytes = 8;      // random for each connection; it
 constexpr std::size_t kMethodBytesShown = 16;  // in logs and spans: a client may send anything as a method
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
+constexpr std::string_view kLineBreak = "\r\n";
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
+
 constexpr std::string_view kForeignHost =
     "this node does not know itself by the name in the Host header; its operator names it with server.hosts";
 
@@ -90,6 +93,8 @@ void Connection::enter(Phase phase, std::chrono::nanoseconds limit) {
 void Connection::drain() {
   if (websocket_) {
     websocket_->drain();
+  } else if (stream_) {
+    stream_->stop();
   } else if (phase_ == Phase::idle || phase_ == Phase::handshake) {
     transport_->close();
   }
@@ -110,6 +115,7 @@ void Connection::bark() {
       return end_idle();
     case Phase::handshake:
     case Phase::write:
+    case Phase::stream:
     case Phase::late:
     case Phase::linger:
     case Phase::websocket:
@@ -410,6 +416,8 @@ Task<bool> Connection::answer(Response response, bool unread_body) {
   const auto sent = co_await attempt(send(response));
   account(response.status);
   if (!sent) std::rethrow_exception(sent.error());
+  const bool has_stream = response.stream && !current_.head_only && may_have_body(response.status);
+  if (has_stream) co_await send_stream(std::move(response.stream));
   if (current_.keep_alive) co_return true;
   co_await transport_->finish();
   if (unread_body || !input_.empty()) {
@@ -436,6 +444,8 @@ std::optional<Response> Connection::pay_toll(const Request& request) {
 
 Task<void> Connection::send(Response& response) {
   enter(Phase::write, context_->limits.write_timeout);
+  // Only the end of the connection tells HTTP/1.0 where a body of unknown length ends.
+  if (response.stream && current_.http10) current_.keep_alive = false;
   const ResponseFrame frame{current_.id, current_.keep_alive, current_.http10};
   std::string head;
   try {
@@ -448,6 +458,39 @@ Task<void> Connection::send(Response& response) {
   const std::array<std::string_view, 2> parts{
       head, has_body ? std::string_view(response.body) : std::string_view()};
   co_await transport_->write(parts);
+}
+
+Task<void> Connection::send_stream(std::shared_ptr<BodyStream> stream) {
+  stream_ = std::move(stream);
+  if (context_->draining) stream_->stop();
+  const auto sent = co_await attempt(send_pieces(*stream_));
+  stream_.reset();
+  if (sent) co_return;
+  if (is_a<NetError>(sent.error())) std::rethrow_exception(sent.error());
+  log::error("http", "a body broke off",
+             {{"listener", context_->listener},
+              {"route", current_.pattern},
+              {"request", current_.id},
+              {"error", describe(sent.error())}});
+  throw NetError("the body broke off");
+}
+
+// Each piece has the time of a whole answer to be written; the wait for it has none.
+Task<void> Connection::send_pieces(BodyStream& stream) {
+  while (true) {
+    phase_ = Phase::stream;
+    watchdog_.disarm();
+    const auto piece = co_await stream.next();
+    enter(Phase::write, context_->limits.write_timeout);
+    if (!piece) break;
+    if (piece->empty()) continue;
+    const auto size = current_.http10 ? std::string() : fmt::format("{:x}\r\n", piece->size());
+    const std::array<std::string_view, 3> parts{size, *piece, current_.http10 ? "" : kLineBreak};
+    co_await transport_->write(parts);
+  }
+  if (current_.http10) co_return;
+  const std::array<std::string_view, 1> last{kLastChunk};
+  co_await transport_->write(last);
 }
 
 void Connection::account(int status) {

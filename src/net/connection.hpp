@@ -76,7 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   // What is waited for; decides what happens when the watchdog barks.
-  enum class Phase { handshake, idle, header, body, handler, write, late, linger, websocket };
+  enum class Phase { handshake, idle, header, body, handler, write, stream, late, linger, websocket };
 
   // The request under way, for its log line, metrics and span.
   struct Current {
@@ -128,6 +128,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<bool> refuse_and_close(Response response);
   // A response that can't be sent becomes 500.
   Task<void> send(Response& response);
+  Task<void> send_stream(std::shared_ptr<BodyStream> stream);
+  Task<void> send_pieces(BodyStream& stream);
   Response internal_error(std::string_view where);
   void account(int status);
 
@@ -144,6 +146,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<AddressPlaces::Place> place_;
   std::unique_ptr<Upgraded> upgraded_;
   std::shared_ptr<WsConnection> websocket_;
+  std::shared_ptr<BodyStream> stream_;
   std::unique_ptr<Signal> late_written_;  // there when an answer was given because the time was up
 };
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/async.hpp"
 #include "base/trace.hpp"
 
 namespace todoke::net {
@@ -47,10 +49,23 @@ struct Request {
   [[nodiscard]] std::optional<std::string_view> query_value(std::string_view name) const;
 };
 
+// A body that comes piece by piece: its length is not known, or its end is far. Used by one connection, on its
+// executor.
+class BodyStream {
+ public:
+  virtual ~BodyStream() = default;
+  // The next piece; nothing: that was all. What is thrown cuts the connection, so that the client does not take
+  // the last piece for the end.
+  virtual Task<std::optional<std::string>> next() = 0;
+  // The server stops: next() gives nothing soon, also one that is waiting.
+  virtual void stop() = 0;
+};
+
 struct Response {
   int status = 200;
   Headers headers;
   std::string body;
+  std::shared_ptr<BodyStream> stream = nullptr;  // comes instead of the body
 };
 
 Response text_response(int status, std::string body,

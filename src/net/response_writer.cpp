@@ -54,7 +54,11 @@ std::string response_head(const Response& response, const ResponseFrame& frame) 
   const auto out = std::back_inserter(head);
   fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status, reason_phrase(response.status),
                  http_date_now());
-  if (may_have_body(response.status)) fmt::format_to(out, "Content-Length: {}\r\n", response.body.size());
+  if (response.stream) {
+    if (!frame.http10) head += "Transfer-Encoding: chunked\r\n";
+  } else if (may_have_body(response.status)) {
+    fmt::format_to(out, "Content-Length: {}\r\n", response.body.size());
+  }
   if (response.status != kSwitchingProtocols) {
     if (!frame.keep_alive) {
       head += "Connection: close\r\n";
