@@ -5,6 +5,7 @@
 #include "base/bytes.hpp"
 #include "base/sha256.hpp"
 #include "harness/http_rig.hpp"
+#include "nostr/http_auth.hpp"
 #include "support.hpp"
 
 namespace todoke::test {
