@@ -9,6 +9,20 @@
 #include "index/search.hpp"
 
 namespace todoke::app {
+namespace {
+
+// Those that need the relay come after it.
+std::vector<const Role*> in_order(const std::vector<std::string>& names) {
+  std::vector<const Role*> ordered;
+  for (const auto& name : names) {
+    ordered.push_back(find_role(name));
+    if (ordered.back() == nullptr) throw std::invalid_argument("no role " + name);
+  }
+  std::stable_partition(ordered.begin(), ordered.end(), [](const Role* role) { return !role->needs_relay; });
+  return ordered;
+}
+
+}  // namespace
 
 NodeFrame::NodeFrame(const Config& config, const Clock& clock, NodeState& state, NodeLoops loops,
                      std::string url, bool own_server)
@@ -63,11 +77,8 @@ void NodeFrame::build_roles(const std::vector<std::string>& names, const std::fi
                   [this](std::function<void()> reader) { file_readers_.push_back(std::move(reader)); },
                   folder,
                   loopback};
-  for (const auto& name : names) {
-    const auto* role = find_role(name);
-    if (role == nullptr) throw std::invalid_argument("no role " + name);
-    role->build(parts);
-  }
+  for (const auto* role : in_order(names)) role->build(parts);
+  events_ = std::move(parts.events);
 }
 
 void NodeFrame::read_files() const {

@@ -16,6 +16,7 @@
 #include "base/service.hpp"
 #include "base/trace.hpp"
 #include "net/server.hpp"
+#include "outbox/event_port.hpp"
 #include "outbox/log_signal.hpp"
 #include "outbox/pressure.hpp"
 #include "pg/listener.hpp"
@@ -63,6 +64,8 @@ class NodeFrame {
   void read_files() const;
   // How much longer the roles take to stop than the listeners take to drain.
   [[nodiscard]] std::chrono::milliseconds stop_extra() const { return stop_extra_; }
+  // The relay's; null where there is none.
+  [[nodiscard]] const std::shared_ptr<outbox::EventPort>& events() const { return events_; }
 
  private:
   const Config& config_;
@@ -83,6 +86,7 @@ class NodeFrame {
  private:
   std::chrono::milliseconds stop_extra_{0};
   std::vector<std::function<void()>> file_readers_;
+  std::shared_ptr<outbox::EventPort> events_;
 };
 
 }  // namespace todoke::app

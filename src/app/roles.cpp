@@ -142,6 +142,7 @@ void build_relay_role(NodeParts& parts) {
   for (auto& service : built.services)
     parts.add_service(std::make_shared<OnLoop>(parts.relay_executor, std::move(service)));
   if (bridge) add_gossip(parts, gossip, built.gossip);
+  parts.events = built.events;
 }
 
 // index-v1 without its version.
@@ -190,6 +191,20 @@ std::vector<std::string> all_roles() {
   return names;
 }
 
+namespace {
+
+void refuse_without_relay(const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), "relay") != names.end()) return;
+  for (const auto& name : names) {
+    if (find_role(name)->needs_relay) {
+      throw UserError(fmt::format(
+          "--roles: {0} needs the relay in the same process, for what it publishes: say relay,{0}", name));
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> parse_roles(std::string_view text) {
   std::vector<std::string> names;
   if (text == "none") return names;
@@ -201,9 +216,11 @@ std::vector<std::string> parse_roles(std::string_view text) {
                                   fmt::join(all_roles(), ", ")));
     }
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    if (comma == std::string_view::npos) return names;
+    if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
   }
+  refuse_without_relay(names);
+  return names;
 }
 
 }  // namespace todoke::app

@@ -17,6 +17,7 @@
 #include "base/service.hpp"
 #include "base/trace.hpp"
 #include "net/router.hpp"
+#include "outbox/event_port.hpp"
 #include "outbox/log_signal.hpp"
 #include "outbox/pressure.hpp"
 #include "outbox/search_port.hpp"
@@ -57,12 +58,16 @@ struct NodeParts {
   std::function<void(std::function<void()>)> on_sighup;
   std::filesystem::path folder;  // data_dir
   bool loopback = false;         // what is not told where to listen stays on this machine
+  // The relay of this process, for roles that need it; null where there is none.
+  std::shared_ptr<outbox::EventPort> events = nullptr;
 };
 
 struct Role {
   std::string_view name;
   void (*build)(NodeParts&);
   std::vector<std::string_view> consumers = {};  // of the log, that it runs
+  // What it publishes goes through the relay of its process: a process that runs it must run the role relay.
+  bool needs_relay = false;
 };
 
 // All of them, by name.
@@ -75,7 +80,8 @@ std::string_view role_of_consumer(std::string_view name);
 // Whether a consumer's name is one of the node's own: with another version (-v2) it is, too.
 bool is_own_consumer(std::string_view name);
 
-// "a,b" as names of roles; "none" is the empty list. Throws UserError for one that does not exist.
+// "a,b" as names of roles; "none" is the empty list. Throws UserError for one that does not exist, and for
+// one without the relay that it needs.
 std::vector<std::string> parse_roles(std::string_view text);
 std::vector<std::string> all_roles();
 

@@ -49,13 +49,13 @@ struct Request {
   [[nodiscard]] std::optional<std::string_view> query_value(std::string_view name) const;
 };
 
-// A body that comes piece by piece: its length is not known, or its end is far. Used by one connection, on its
-// executor.
+// A body that comes piece by piece: its length is not known, or its end is far. Used by one connection, on
+// its executor.
 class BodyStream {
  public:
   virtual ~BodyStream() = default;
-  // The next piece; nothing: that was all. What is thrown cuts the connection, so that the client does not take
-  // the last piece for the end.
+  // The next piece; nothing: that was all. What is thrown cuts the connection, so that the client does not
+  // take the last piece for the end.
   virtual Task<std::optional<std::string>> next() = 0;
   // The server stops: next() gives nothing soon, also one that is waiting.
   virtual void stop() = 0;

@@ -14,9 +14,9 @@ struct ResponseFrame {
 };
 
 // Status line, header fields and the empty line. The framing fields are set here (Content-Length,
-// Transfer-Encoding, Connection, Date, X-Request-Id), and the handler's own fields of these names are left out;
-// 101 keeps its Connection and has no length. Throws std::invalid_argument for a header that can't be sent (a line break in it, an empty
-// name) and for a bad status.
+// Transfer-Encoding, Connection, Date, X-Request-Id), and the handler's own fields of these names are left
+// out; 101 keeps its Connection and has no length. Throws std::invalid_argument for a header that can't be
+// sent (a line break in it, an empty name) and for a bad status.
 std::string response_head(const Response& response, const ResponseFrame& frame);
 
 // Whether the status allows a body at all.

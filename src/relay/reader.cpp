@@ -538,6 +538,25 @@ Task<ReadResult> Reader::recent(const Filter& filter, std::size_t events_max, st
   co_return result;
 }
 
+Task<std::vector<LiveEventPtr>> Reader::public_events(const std::vector<std::string>& ids,
+                                                      Deadline deadline) {
+  std::vector<nostr::EventId> wanted;
+  for (const auto& hex : ids) {
+    if (const auto id = nostr::EventId::from_hex(hex)) wanted.push_back(*id);
+  }
+  Filter filter;
+  filter.ids.emplace(std::move(wanted));
+  if (filter.ids->empty()) co_return std::vector<LiveEventPtr>();
+  const auto lease = co_await pool_.acquire(deadline);
+  constexpr nostr::Seq kAnySeq{std::numeric_limits<std::int64_t>::max()};
+  const ReadInterrupt never{Executor()};
+  const Scope scope{*lease, {}, seconds_of(clock_.now()), kAnySeq, deadline, never};
+  StoredPage page(StoredPage::Order::as_added, std::numeric_limits<std::size_t>::max());
+  FilterRead read(scope, filter, plan_read(filter, policy_));
+  co_await read.ranked(hexes_of(*filter.ids), filter.ids->values().size(), page);
+  co_return page.events();
+}
+
 Task<void> ensure_open_indexes(pg::Pool& pool, Deadline deadline) {
   const auto lease = co_await pool.acquire(deadline);
   const auto there = co_await lease->query(sql::kHasOpenIndexes, {}, deadline);

@@ -122,6 +122,10 @@ class Reader {
   Task<ReadResult> recent(const nostr::Filter& filter, std::size_t events_max, std::size_t bytes_max,
                           Deadline deadline);
 
+  // Those of the events that are in effect and that everybody may see, in no order. All of them are in memory
+  // at once: the caller bounds the ids. What is no id finds nothing.
+  Task<std::vector<LiveEventPtr>> public_events(const std::vector<std::string>& ids, Deadline deadline);
+
   // From anywhere; a read that is under way may go by either.
   [[nodiscard]] ReadLimits limits() const { return *limits_.load(); }
   void set_limits(const ReadLimits& limits) { limits_.store(std::make_shared<const ReadLimits>(limits)); }

@@ -19,6 +19,7 @@
 #include "relay/cost.hpp"
 #include "relay/ephemeral.hpp"
 #include "relay/eraser.hpp"
+#include "relay/event_door.hpp"
 #include "relay/gossip_door.hpp"
 #include "relay/hub.hpp"
 #include "relay/info.hpp"
@@ -255,7 +256,8 @@ class Relay {
                   close_rate_,
                   refusals_,
                   parts.gossip.get(),
-                  [this](const std::shared_ptr<Session>& session) { remember(session); }} {
+                  [this](const std::shared_ptr<Session>& session) { remember(session); }},
+        events_(services_, reader_, parts.read_executor) {
     topics_.hold_new_under(parts.pressure);
     topics_.on_change([this] {
       hub_.topics_changed();
@@ -347,6 +349,7 @@ class Relay {
   Eraser& eraser() { return eraser_; }
   Retention& retention() { return retention_; }
   GossipDoor& gossip() { return gossip_; }
+  EventDoor& events() { return events_; }
   [[nodiscard]] nostr::TopicPolicy policy() const { return policy_; }
   [[nodiscard]] std::string information() const {
     return information_document(*config_.load(), version_, clock_.now());
@@ -410,6 +413,7 @@ class Relay {
   net::RefusalLog refusals_;
   SessionServices services_;
   GossipDoor gossip_{services_};
+  EventDoor events_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Session>> sessions_;
 };
@@ -514,7 +518,7 @@ BuiltRelay build_relay(RelayParts parts) {
       part_of(relay, relay->eraser()),
       part_of(relay, relay->retention()),
       part_of(relay, relay->capacity())};
-  return {std::move(services), {relay, &relay->gossip()}};
+  return {std::move(services), {relay, &relay->gossip()}, {relay, &relay->events()}};
 }
 
 }  // namespace todoke::relay

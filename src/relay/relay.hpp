@@ -7,6 +7,7 @@
 #include "base/config.hpp"
 #include "base/service.hpp"
 #include "net/router.hpp"
+#include "outbox/event_port.hpp"
 #include "outbox/gossip_port.hpp"
 #include "outbox/log_signal.hpp"
 #include "outbox/pressure.hpp"
@@ -43,7 +44,8 @@ struct RelayParts {
 // The relay's services, in the order in which they are to be started; they own the relay.
 struct BuiltRelay {
   std::vector<std::shared_ptr<Service>> services;
-  std::shared_ptr<outbox::GossipIn> gossip;  // lives as long as they do
+  std::shared_ptr<outbox::GossipIn> gossip;   // lives as long as they do, as does
+  std::shared_ptr<outbox::EventPort> events;  // for what other rooms publish and read
 };
 
 // Adds the routes `/` and `/relay` (WebSocket and NIP-11).

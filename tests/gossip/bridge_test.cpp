@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "gossip/rig.hpp"
+#include "harness/run_task.hpp"
 
 namespace todoke::test {
 namespace {
@@ -13,6 +14,21 @@ using testing::Not;
 
 constexpr const char* kGlobalFilter = R"({"#t":["kukuri:global"],"limit":0})";
 constexpr const char* kTaken = R"(taken_total{outcome="new"})";
+
+TEST(GossipBridge, WhatTheNodeAndItsApiPublishGoesOutByGossip) {
+  Line line;
+  NostrClient at_c(line.c.node().url());
+  at_c.request("live", kGlobalFilter);
+  for (const auto from : {outbox::From::api, outbox::From::node}) {
+    const auto event = note(SecretKey::generate(), "published");
+    const auto published = run_task([&] {
+      return line.a.node().events().publish(std::string(event.json()), from, std::nullopt,
+                                            Deadline::after(kPatience));
+    });
+    EXPECT_EQ(published.kind, outbox::Published::Kind::stored);
+    EXPECT_EQ(id_in(at_c.live("live")), event.id().hex());
+  }
+}
 
 TEST(GossipBridge, AnEventCrossesALineOfNodesOnce) {
   Line line;

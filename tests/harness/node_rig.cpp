@@ -128,6 +128,10 @@ void NodeRig::press(int level, outbox::PressureInput input) {
   parts_->state.pressure.set(input, level);
 }
 
+outbox::EventPort& NodeRig::events() {
+  return *parts_->frame.events();
+}
+
 ShiftedClock& NodeRig::clock() {
   return parts_->clock;
 }

@@ -22,6 +22,7 @@
 #include "harness/pg_proxy.hpp"
 #include "harness/sql_session.hpp"
 #include "harness/test_database.hpp"
+#include "outbox/event_port.hpp"
 #include "outbox/pressure.hpp"
 
 namespace todoke::test {
@@ -84,6 +85,8 @@ class NodeRig {
   [[nodiscard]] bool await_metric(const std::string& series, double value) const;
   // The body that a GET gets on the internal listener.
   [[nodiscard]] std::string ask_internal(const std::string& path) const;
+  // What other rooms publish and read by (outbox/event_port.hpp); only with the role relay.
+  [[nodiscard]] outbox::EventPort& events();
   // The spans that have ended since the last call, as OTLP's JSON.
   [[nodiscard]] std::vector<std::string> spans();
 
