@@ -70,13 +70,14 @@ CREATE TRIGGER links_added AFTER INSERT ON cn_relay.node_subscriptions
 CREATE TRIGGER links_enabled AFTER UPDATE ON cn_relay.node_subscriptions
   FOR EACH ROW WHEN (NEW.enabled AND NOT OLD.enabled) EXECUTE FUNCTION cn_admin.link_topic();
 
+-- By row: a worker that finds nothing to claim must not wake all workers, itself included.
 CREATE FUNCTION cn_admin.notify_jobs() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_notify(cn_names.channel_jobs(), '');
   RETURN NULL;
 END $$;
-CREATE TRIGGER notifies AFTER INSERT OR UPDATE OF status, cancel_asked_at ON cn_admin.jobs
-  FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.notify_jobs();
+CREATE TRIGGER notifies AFTER INSERT OR UPDATE OF status, cancel_asked_at, done ON cn_admin.jobs
+  FOR EACH ROW EXECUTE FUNCTION cn_admin.notify_jobs();
 
 -- ---------------------------------------------------------------------------------------------- administrators
 

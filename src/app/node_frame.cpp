@@ -6,7 +6,10 @@
 
 #include "app/node_options.hpp"
 #include "app/roles.hpp"
+#include "base/on_loop.hpp"
 #include "index/search.hpp"
+#include "jobs/history.hpp"
+#include "jobs/runner.hpp"
 
 namespace todoke::app {
 namespace {
@@ -70,6 +73,7 @@ void NodeFrame::build_roles(const std::vector<std::string>& names, const std::fi
                   state_.tracer,
                   *public_router,
                   *internal_router,
+                  jobs_,
                   [this](std::shared_ptr<Service> service) { supervisor.add(std::move(service)); },
                   [this](std::shared_ptr<Service> service) { supervisor.add(std::move(service), true); },
                   [this](std::chrono::milliseconds time) { stop_extra_ = std::max(stop_extra_, time); },
@@ -79,6 +83,18 @@ void NodeFrame::build_roles(const std::vector<std::string>& names, const std::fi
                   loopback};
   for (const auto* role : in_order(names)) role->build(parts);
   events_ = std::move(parts.events);
+  if (!names.empty()) add_jobs();
+}
+
+// Also without a kind of its own: then it keeps the history short.
+void NodeFrame::add_jobs() {
+  const auto add = [this](std::shared_ptr<Service> service) {
+    supervisor.add(std::make_shared<OnLoop>(loops_.consumers, std::move(service)));
+  };
+  add(std::make_shared<jobs::Runner>(loops_.consumers, jobs_, jobs::RunnerOptions(), pools.control, *listener,
+                                     clock_, state_.registry));
+  add(std::make_shared<jobs::History>(loops_.consumers, jobs::HistoryOptions(), pools.background,
+                                      state_.registry));
 }
 
 void NodeFrame::read_files() const {

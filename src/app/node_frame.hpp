@@ -15,6 +15,7 @@
 #include "base/live_config.hpp"
 #include "base/service.hpp"
 #include "base/trace.hpp"
+#include "jobs/kind.hpp"
 #include "net/server.hpp"
 #include "outbox/event_port.hpp"
 #include "outbox/log_signal.hpp"
@@ -57,8 +58,8 @@ class NodeFrame {
 
   // Adds it; it follows capacity.min_free_bytes.
   void add_storage_watch(StorageWatchOptions options);
-  // Adds their services. `folder`: data_dir. `loopback`: what is not told where to listen stays on this
-  // machine.
+  // Adds their services, and a runner of the background jobs that they do. `folder`: data_dir. `loopback`:
+  // what is not told where to listen stays on this machine.
   void build_roles(const std::vector<std::string>& names, const std::filesystem::path& folder, bool loopback);
   // As at SIGHUP: the files that the configuration names for the roles.
   void read_files() const;
@@ -73,6 +74,7 @@ class NodeFrame {
   NodeState& state_;
   NodeLoops loops_;
   std::string url_;
+  jobs::Kinds jobs_;
 
  public:
   Pools pools;
@@ -84,6 +86,8 @@ class NodeFrame {
   LiveConfig live;
 
  private:
+  void add_jobs();
+
   std::chrono::milliseconds stop_extra_{0};
   std::vector<std::function<void()>> file_readers_;
   std::shared_ptr<outbox::EventPort> events_;

@@ -16,6 +16,7 @@
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "base/trace.hpp"
+#include "jobs/kind.hpp"
 #include "net/router.hpp"
 #include "outbox/event_port.hpp"
 #include "outbox/log_signal.hpp"
@@ -47,6 +48,7 @@ struct NodeParts {
   Tracer& tracer;
   net::Router& public_router;
   net::Router& internal_router;
+  jobs::Kinds& jobs;  // background jobs that this process does; on the loop of the consumers
   std::function<void(std::shared_ptr<Service>)> add_service;
   // For what keeps requests waiting: it is stopped before the listeners are.
   std::function<void(std::shared_ptr<Service>)> add_service_stopped_first;

@@ -1,12 +1,9 @@
 #include "outbox/failure.hpp"
 
-#include <algorithm>
-#include <string_view>
-
 #include "base/error.hpp"
-#include "base/utf8.hpp"
 #include "outbox/consumer.hpp"
 #include "pg/error.hpp"
+#include "pg/storable_text.hpp"
 
 namespace todoke::outbox {
 namespace {
@@ -36,17 +33,7 @@ bool is_about_everything(const std::exception_ptr& failure) {
 }
 
 std::string failure_text(const std::exception_ptr& failure) {
-  const auto said = describe(failure);
-  std::string_view rest(said);
-  std::string text;
-  while (!rest.empty()) {
-    const auto length = rest.front() == '\0' ? 0 : character_length(rest);
-    if (text.size() + std::max<std::size_t>(length, 1) > kTextBytesMax) break;
-    if (length == 0) text.push_back('?');
-    text.append(rest.substr(0, length));
-    rest.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  return text;
+  return pg::storable_text(describe(failure), kTextBytesMax);
 }
 
 }  // namespace todoke::outbox

@@ -10,8 +10,8 @@ namespace todoke::outbox {
 // particular.
 bool is_about_everything(const std::exception_ptr& failure);
 
-// What it says, as a text that Postgres takes: at most 1,000 bytes, valid UTF-8 without U+0000. Bytes that
-// are neither become '?': an error that can't be written down would keep its row from being buried.
+// What it says, as a text that Postgres takes, of at most 1,000 bytes: an error that can't be written down
+// would keep its row from being buried.
 std::string failure_text(const std::exception_ptr& failure);
 
 }  // namespace todoke::outbox

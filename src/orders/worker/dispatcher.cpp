@@ -1,13 +1,8 @@
 #include "orders/worker/dispatcher.hpp"
 
-#include <array>
-#include <unistd.h>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/attempt.hpp"
-#include "base/bytes.hpp"
 #include "orders/brokers/fix/adapter.hpp"
 #include "orders/brokers/fix/watch.hpp"
 #include "orders/brokers/http/adapter.hpp"
@@ -19,17 +14,10 @@
 #include "orders/worker/sql_port.hpp"
 #include "pg/channels.hpp"
 #include "queue/worker.hpp"
+#include "queue/worker_name.hpp"
 
 namespace todoke::orders {
 namespace {
-
-constexpr std::size_t kWorkerRandomBytes = 4;
-
-std::string worker_name() {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  return fmt::format("{}:{}:{}", host.data(), getpid(), random_hex(kWorkerRandomBytes));
-}
 
 Expected<queue::Policy> policy_of(const Config& config) {
   auto table = queue::RetryTable::parse(config.get(keys::kBackoff));
@@ -160,7 +148,7 @@ class OrderWorker final : public Service {
 Dispatcher build_dispatcher(DispatcherParts parts) {
   const bool has_worker = parts.config.get(keys::kEnabled);
   const auto& adapter = parts.config.get(keys::kAdapter);
-  const auto name = worker_name();
+  const auto name = queue::worker_name();
   parts.database.application_name = "todoke orders";
   const auto metrics = std::make_shared<OrderMetrics>(
       parts.metrics, static_cast<int>(parts.config.get(keys::kMaxAttempts)), adapter);
