@@ -1,6 +1,7 @@
 -- Names that the program, the database and its operators share: advisory locks and channels of NOTIFY. Everybody calls these
 -- functions and nobody writes the number or the channel itself, so that a wrong name is an error. The planner puts their values
--- in their place; a call costs nothing. Who listens has the channels from src/pg/channels.hpp, which a test compares with these.
+-- in their place; a call costs nothing. The program listens to the channels of src/pg/channels.hpp, which a test compares with
+-- these.
 CREATE SCHEMA cn_names;
 GRANT USAGE ON SCHEMA cn_names TO PUBLIC;
 
@@ -169,7 +170,7 @@ END $$;
 -- Writes the history of a change and notifies the nodes. An update that changes no value leaves no trace. SECURITY DEFINER: the
 -- role that a node runs as can't write the history itself.
 CREATE FUNCTION cn_admin.note_config_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   was jsonb := '{}';
   becomes jsonb := '{}';

@@ -498,7 +498,7 @@ BEGIN
 END $$;
 
 -- Writes a change of the blocks to the audit. SECURITY DEFINER: the role that a node runs as can't write there itself.
-CREATE FUNCTION cn_relay.note_block_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION cn_relay.note_block_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   before jsonb := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) - 'pass' - 'moved' END;
   after jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) - 'pass' - 'moved' END;
@@ -541,7 +541,7 @@ RETURN parent || to_char(week AT TIME ZONE 'UTC', '_YYYY_MM_DD');
 -- Makes the partitions for regular events of the week of `at`. Returns how many it made. The caller has the lock of the
 -- partitions.
 CREATE FUNCTION cn_relay.ensure_week(at timestamptz) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   made integer := 0;
   week constant timestamptz := cn_relay.week_of(at);
@@ -559,7 +559,7 @@ END $$;
 -- Makes the partitions for now, for the weeks up to that of `until` (at most a year ahead), and for the next two million seqs.
 -- Returns how many it made.
 CREATE FUNCTION cn_relay.ensure_partitions(until timestamptz) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   made integer := 0;
   week timestamp;
@@ -599,7 +599,7 @@ END $$;
 -- have gone beyond it, and its rows must lie below the floor. An open transaction that has read the log keeps it from going:
 -- then this ends with lock_not_available after a tenth of a second, during which readers and writers of the log wait behind it.
 CREATE FUNCTION cn_relay.drop_log_partition(first bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog SET lock_timeout = '100ms' AS $$
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
   partition cn_relay.log_partitions;
 BEGIN
@@ -618,7 +618,7 @@ END $$;
 
 -- Makes the indexes that a relay without topics (relay.topic_policy = open) reads by.
 CREATE FUNCTION cn_relay.ensure_open_indexes() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock(cn_names.lock_relay_partitions());
   CREATE INDEX IF NOT EXISTS events_open_author ON cn_relay.events (pubkey, created_at DESC, event_id);
@@ -686,7 +686,7 @@ END $$;
 -- set the sequence nor read the label of a backup.
 CREATE FUNCTION cn_relay.check_log(seen bigint, may_move boolean, OUT head bigint, OUT since bigint, OUT moved boolean)
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   is_ours boolean;
 BEGIN
@@ -741,7 +741,7 @@ END $$;
 -- The lock for writers that do not know of it. A partition can't be made while an INSERT is under way: the trigger refuses where
 -- the log has to go on later.
 CREATE FUNCTION cn_relay.lock_log_trigger() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock(cn_names.lock_log());
   PERFORM set_config('idle_in_transaction_session_timeout', '5000', true);
@@ -813,7 +813,7 @@ END $$;
 CREATE FUNCTION cn_relay.event_due(effective_key text, kind integer, topics text[], ingested_at timestamptz,
                                    lost_at timestamptz, regular_days integer, superseded_days integer,
                                    deletion_days integer) RETURNS timestamptz LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF effective_key IS NOT NULL THEN
     RETURN coalesce(lost_at + make_interval(hours => 24 * cn_relay.topic_days(topics, 'superseded_days', superseded_days)),
@@ -879,7 +879,7 @@ RETURN 1700 + octet_length(content) + 5 * octet_length(tags) + coalesce(octet_le
 -- The longest of the periods called `name` (retention_days, ...) that these topics have, in days; a topic without one, and an
 -- event without topics, has `fallback`.
 CREATE FUNCTION cn_relay.topic_days(topics text[], name text, fallback integer) RETURNS integer LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   longest integer := CASE WHEN cardinality(topics) = 0 THEN fallback ELSE 0 END;
   topic text;
@@ -904,7 +904,7 @@ RETURN least(fallback, (SELECT min((s.ingest_policy ->> n.name)::integer)
 
 -- Takes the purge lock for this session, and waits for it so long at most. Who waits is next, whoever comes without waiting
 -- meanwhile. False: somebody else has it.
-CREATE FUNCTION cn_relay.take_purge_lock(wait_ms integer) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION cn_relay.take_purge_lock(wait_ms integer) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF pg_try_advisory_lock(cn_names.lock_purge()) THEN
     RETURN true;
@@ -927,7 +927,7 @@ END $$;
 -- Whoever stores events locks some of these rows and then rows of topic_usage, or the other way round. So this never waits for
 -- an event, and for topic_usage at the very end and a tenth of a second at most: then it ends with lock_not_available, and the caller repeats it.
 CREATE FUNCTION cn_relay.purge_events(ids text[], times timestamptz[], lifetimes text[], OUT events bigint, OUT bytes bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog SET lock_timeout = '100ms' SET enable_seqscan = off SET enable_hashjoin = off
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' SET enable_seqscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off SET enable_memoize = off SET enable_material = off SET enable_bitmapscan = off SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -995,7 +995,7 @@ END $$;
 -- Moves regular events with their links and tags to where they stay after their week has gone. A reader sees each once. Under
 -- the log's lock: whoever stores events must not look for one where it no longer is. Returns how many it moved.
 CREATE FUNCTION cn_relay.keep_events(ids text[], times timestamptz[]) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog SET lock_timeout = '2s' SET enable_seqscan = off SET enable_hashjoin = off
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' SET enable_seqscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off SET enable_memoize = off SET enable_material = off SET enable_bitmapscan = off SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -1051,7 +1051,7 @@ END $$;
 -- tenths of a second, during which readers and writers wait behind it. (DETACH CONCURRENTLY would not make them wait; but it can't
 -- run in a function, and the role that a node runs as may not alter the tables.)
 CREATE FUNCTION cn_relay.detach_week(week timestamptz) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog SET lock_timeout = '100ms' AS $$
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
   parent text;
   found_any boolean := false;
@@ -1088,7 +1088,7 @@ END $$;
 -- Drops the tables that detach_week() has taken out, also those that a process left when it was killed. Nobody reads them, so
 -- nobody waits. Returns the bytes that this gave back.
 CREATE FUNCTION cn_relay.drop_detached() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog SET lock_timeout = '100ms' AS $$
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
   bytes bigint := 0;
   child regclass;
@@ -1105,7 +1105,7 @@ BEGIN
 END $$;
 
 -- Makes topic_usage anew by counting, under the log's lock: nothing is stored meanwhile. Returns how many rows were wrong.
-CREATE FUNCTION cn_relay.recount_usage() RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION cn_relay.recount_usage() RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   wrong bigint;
 BEGIN
@@ -1164,7 +1164,7 @@ $$;
 -- what was said of them is said anew. A range that the new offset cuts is marked (row_count -1): its first part was
 -- read, but how much of it is no longer known. SECURITY DEFINER: a consumer from outside may go back although it can't
 -- touch what a replay clears.
-CREATE FUNCTION cn_relay.offset_moved() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION cn_relay.offset_moved() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NEW.last_seq < OLD.last_seq THEN
     DELETE FROM cn_relay.consumer_effects WHERE consumer = NEW.consumer AND seq > NEW.last_seq;
@@ -1179,7 +1179,7 @@ END $$;
 -- A consumer that moves on from below the log's floor has passed over rows that are gone: it needs a rebuild. Retention marks
 -- such consumers itself, but waits for nobody who has locked its offset. A consumer that has read nothing yet begins with what
 -- is left.
-CREATE FUNCTION cn_relay.offset_passes() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION cn_relay.offset_passes() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF OLD.last_seq < (SELECT f.dropped_until FROM cn_relay.log_floor f) THEN
     NEW.state := 'needs_rebuild';
@@ -1201,7 +1201,7 @@ END $$;
 -- Makes the role of a consumer, or gives the one that is there a new password. `verifier` is the password as
 -- scram-sha-256 stores it. The caller needs CREATEROLE and owns these tables.
 CREATE FUNCTION cn_relay.put_consumer_role(name text, verifier text) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   -- Of the 200 connections of an embedded server a consumer gets few; one and a listener are enough.
   connections_max constant integer := 10;
@@ -1241,7 +1241,7 @@ END $$;
 -- Drops the role of a consumer, its sessions first. What it owns in this database goes with it when `with_owned` says
 -- so; otherwise a role that owns anything is refused. The caller needs CREATEROLE.
 CREATE FUNCTION cn_relay.drop_consumer_role(name text, with_owned boolean) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   who constant text := 'consumer_' || name;
   owned text;

@@ -40,7 +40,7 @@ COMMENT ON COLUMN cn_search.post_search_documents.deleted_at IS
 -- list of at most 4 MB that is merged at once: a quarter of the processor time of single inserts, for 3 to 5 ms more in a
 -- search. Authors and kinds have indexes by time: the newest of them are read in order, up to the limit.
 CREATE FUNCTION cn_search.create_indexes(suffix text DEFAULT '') RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog SET maintenance_work_mem = '256MB' AS $$
+SET search_path = pg_catalog, pg_temp SET maintenance_work_mem = '256MB' AS $$
 BEGIN
   IF suffix NOT IN ('', '_next') THEN
     RAISE EXCEPTION 'there is no table post_search_documents%', suffix USING ERRCODE = 'undefined_table';
@@ -61,7 +61,7 @@ BEGIN
 END $$;
 
 -- Grants on post_search_documents_next what is granted on the table.
-CREATE FUNCTION cn_search.copy_grants() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION cn_search.copy_grants() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   privilege record;
 BEGIN
@@ -77,7 +77,7 @@ END $$;
 
 -- Makes an empty post_search_documents_next without indexes, for a rebuild to fill. Drops one that is there.
 CREATE FUNCTION cn_search.begin_rebuild() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   DROP TABLE IF EXISTS cn_search.post_search_documents_next;
   CREATE TABLE cn_search.post_search_documents_next
@@ -87,7 +87,7 @@ END $$;
 
 -- Replaces the table by post_search_documents_next, which has its indexes already. Grants and the comment stay.
 CREATE FUNCTION cn_search.swap_rebuilt() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   index_name text;
   remark text := obj_description('cn_search.post_search_documents'::regclass);

@@ -329,7 +329,7 @@ RETURN (only_status IS NULL OR o.status = only_status) AND (NOT only_in_doubt OR
 
 -- Makes the monthly partitions from now to `until`, at most a year ahead. Returns how many it made.
 CREATE FUNCTION orders.ensure_partitions(until timestamptz) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   made integer := 0;
   month timestamp;
@@ -361,7 +361,7 @@ BEGIN
 END $$;
 
 -- The partitions of journal and archives whose month ended `months` months ago or earlier. Never one of the last month.
-CREATE FUNCTION orders.old_partitions(months integer) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION orders.old_partitions(months integer) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT c.oid::regclass::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
   WHERE i.inhparent IN ('orders.sends'::regclass, 'orders.outbox_orders_archive'::regclass,
                         'orders.fix_reports_archive'::regclass)
@@ -372,7 +372,7 @@ $$;
 
 -- Drops a partition that old_partitions(1) names. Waits half a second at most for whoever reads it.
 CREATE FUNCTION orders.drop_old_partition(partition text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog SET lock_timeout = '500ms' AS $$
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' AS $$
 BEGIN
   IF partition NOT IN (SELECT orders.old_partitions(1)) THEN
     RAISE EXCEPTION '% is no old partition', partition USING ERRCODE = 'object_not_in_prerequisite_state';

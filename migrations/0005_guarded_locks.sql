@@ -1,6 +1,6 @@
 -- Lets only `node_role` and the owner of the tables take advisory locks in this database. Postgres lets every role take every
 -- one, so that a consumer of the log could hold the lock that all who append wait for. A superuser's to call.
-CREATE FUNCTION cn_admin.guard_locks(node_role name) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION cn_admin.guard_locks(node_role name) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   takes_lock regprocedure;
   owner constant name := (SELECT pg_get_userbyid(n.nspowner) FROM pg_namespace n WHERE n.nspname = 'cn_admin');

@@ -142,7 +142,7 @@ ALTER TABLE cn_admin.audit ALTER COLUMN network SET DEFAULT cn_admin.network();
 
 -- Writes what an operator did that no table shows. In the transaction of the change.
 CREATE FUNCTION cn_admin.note(the_action text, the_subject text, was jsonb DEFAULT NULL, becomes jsonb DEFAULT NULL)
-RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   INSERT INTO cn_admin.audit (actor, action, subject, before, after)
   VALUES (cn_admin.actor(), left(the_action, 200), left(the_subject, 1024), was, becomes) RETURNING id
 $$;
@@ -150,7 +150,7 @@ $$;
 -- Writes a change of a row to the audit. Arguments: what such a row is called, the columns that name it (`a,b`), those that are
 -- left out (`c,d`), the only columns whose change counts (`e,f`; none: all but those left out), and the columns that say who
 -- somebody is (`g`): of these the audit, from which nothing can be deleted, keeps SHA-256 in hex.
-CREATE FUNCTION cn_admin.note_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION cn_admin.note_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   kind constant text := TG_ARGV[0];
   left_out constant text[] := string_to_array(coalesce(TG_ARGV[2], ''), ',');
@@ -227,9 +227,9 @@ INSERT INTO cn_admin.audit_head (number, hash) VALUES (0, '\x0000000000000000000
 CREATE FUNCTION cn_admin.link_hash(before bytea, source text, audited jsonb) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN sha256(before || convert_to(source || E'\n' || audited::text, 'UTF8'));
 
--- Adds the link of an audited row. Deferred to the end of the transaction: the lock of the head is the last one that anybody
--- takes, so nobody waits for a row while they hold it.
-CREATE FUNCTION cn_admin.add_link() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+-- Adds the link of an audited row. Deferred to the end of the transaction: the lock of the head is the last one that a
+-- transaction takes, so none waits for a row while it holds it.
+CREATE FUNCTION cn_admin.add_link() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   audited constant jsonb := to_jsonb(NEW);
   last record;
@@ -267,7 +267,7 @@ REVOKE EXECUTE ON FUNCTION cn_admin.note(text, text, jsonb, jsonb) FROM PUBLIC;
 -- Grants `node_role` what a node needs: it reads and writes rows, and calls the functions. It can't change the schema, set the
 -- log's sequence, make roles, change what is append-only (audit, journal, the history of the configuration), or choose the
 -- role and the time of an audit row. Repeats itself without harm; the owner calls it after each migration.
-CREATE FUNCTION cn_admin.grant_node(node_role name) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION cn_admin.grant_node(node_role name) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   append_only constant regclass[] := ARRAY['orders.audit', 'orders.sends']::regclass[];
   audit_columns constant text := 'actor, action, key_hash, outbox_id, before, after, reason';
@@ -275,11 +275,19 @@ DECLARE
     'cn_admin.service_config_history', 'todoke.schema_migrations']::regclass[];
   schema text;
   relation regclass;
+  trigger_function regprocedure;
 BEGIN
   FOREACH schema IN ARRAY ARRAY['todoke', 'cn_admin', 'cn_relay', 'cn_search', 'cn_user', 'cn_bootstrap', 'orders'] LOOP
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', schema, node_role);
     EXECUTE format('GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA %I TO %I', schema, node_role);
     EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %I TO %I', schema, node_role);
+    -- A trigger fires without this right. With it, the role could put one that acts as the owner on a temporary table of its
+    -- own, and so write history that never happened.
+    FOR trigger_function IN
+      SELECT p.oid FROM pg_proc p WHERE p.pronamespace = schema::regnamespace AND p.prorettype = 'trigger'::regtype
+    LOOP
+      EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM %I', trigger_function, node_role);
+    END LOOP;
     -- Partitions that are made later are reached through their parents.
     FOR relation IN
       SELECT c.oid FROM pg_class c

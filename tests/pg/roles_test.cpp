@@ -151,6 +151,36 @@ TEST_F(Roles, ANodeIsRefusedTheSchemaTheAuditAndWhatIsNotItsOwn) {
   EXPECT_EQ(session.value("SELECT count(*) FROM orders.audit"), "1");
 }
 
+TEST_F(Roles, ANodeCanNotPutATriggerOfTheOwnersOnATableOfItsOwn) {
+  migrate_as_owner();
+  SqlSession session(url_as(node()));
+  session.run("CREATE TEMP TABLE mine (id int)");
+  const auto functions = session.run(
+      "SELECT oid::regprocedure FROM pg_proc WHERE prosecdef AND prorettype = 'trigger'::regtype");
+  EXPECT_THAT(functions, testing::Contains("cn_admin.add_link()"));
+  for (const auto& function : functions) {
+    EXPECT_EQ(
+        session.tried("CREATE TRIGGER forged AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION " + function),
+        kDenied)
+        << function;
+  }
+}
+
+TEST_F(Roles, TemporaryTablesDoNotStandInForTheCatalogInFunctionsOfTheOwner) {
+  migrate_as_owner();
+  SqlSession session(url_as(node()));
+  EXPECT_EQ(session.tried("CREATE TEMP TABLE pg_inherits AS SELECT 'orders.audit'::regclass::oid AS inhrelid,"
+                          " 'orders.sends'::regclass::oid AS inhparent;"
+                          "CREATE TEMP TABLE pg_class AS SELECT 'orders.audit'::regclass::oid AS oid,"
+                          " 'audit_2020_01' AS relname;"
+                          "GRANT SELECT ON pg_temp.pg_inherits, pg_temp.pg_class TO PUBLIC;"
+                          "SELECT orders.drop_old_partition('orders.audit')"),
+            "55000");
+  EXPECT_THAT(session.run("SELECT oid::regprocedure FROM pg_proc WHERE prosecdef AND"
+                          " 'search_path=pg_catalog, pg_temp' <> ALL (coalesce(proconfig, '{}'))"),
+              testing::IsEmpty());
+}
+
 TEST_F(Roles, TheAuditAndTheHistoryShowWhichRoleWroteThem) {
   migrate_as_owner();
   for (const auto& role : {node(), owner()}) {
