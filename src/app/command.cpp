@@ -193,7 +193,7 @@ Config load_config(const Arguments& arguments) {
   } else if (from_environment != nullptr) {
     config.load_file(from_environment);
   } else if (std::filesystem::exists(kFileHere)) {
-    // Whoever may write to a folder that root happens to stand in must not configure a node of root.
+    // A user who may write to the folder that root happens to be in must not configure a node of root.
     if (geteuid() != 0) {
       config.load_file(kFileHere);
     } else if (!std::exchange(told, true)) {

@@ -144,7 +144,7 @@ void refuse_foreign(Config config, const std::string& key) {
   if (!taken) throw UserError(taken.error().message);
 }
 
-// Refuses what can't be changed in the database, whoever asks.
+// Refuses what can't be changed in the database by any caller.
 void refuse_unchangeable(const Config& config, const std::string& key) {
   refuse_foreign(config, key);
   const auto here = config.is_pinned(key) ? config.setting(key).source : std::string();

@@ -24,11 +24,11 @@ DatabaseInUse database_in_use(const Config& config);
 // text that libpq can't read.
 std::string database_place(const std::string& url);
 
-// Whether something answers on the embedded database's socket. Throws UserError when a server has it that
-// gives no answer.
+// Whether something answers on the embedded database's socket. Throws UserError when a server holds the
+// socket and does not answer.
 bool embedded_is_running(const Config& config);
 
-// Whom a command works as: like a node, or as the owner of the tables where there is one.
+// The role that a command works as: that of a node, or the owner of the tables where there is one.
 enum class As { node, owner };
 
 // Connects, starting the embedded server for as long as `work` runs when it is not running already, and calls

@@ -1,5 +1,5 @@
-// The database as a dependency: reached, new enough, migrated; then looked at once a second, which is what
-// `/healthz` shows.
+// Waits until the database can be reached, is new enough and is migrated. Then asks it once a second, for
+// `/healthz`.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ namespace todoke::app {
 
 class DatabaseService final : public PeriodicService {
  public:
-  // `owner_url`: who migrates; empty: the role of the pools. It is forgotten when the first start has
-  // succeeded: then there is nothing left to migrate, which the node's own role can see.
+  // `owner_url`: of the role that migrates; empty: the role of the pools. Forgotten after the first start
+  // that succeeds: nothing is left to migrate then, and the node's own role can see that.
   DatabaseService(const Executor& executor, Pools& pools, std::string owner_url, HealthBoard& board,
                   metrics::Registry& registry);
 
   // Throws UserError when the server is too old, or the database newer than this binary.
   Task<void> start() override;
-  // Whoever uses the pools has stopped by now: they are closed, which also ends a start() that waits for a
+  // All users of the pools have stopped by now. Closes the pools, which also ends a start() that waits for a
   // server.
   void stop() override;
 
@@ -33,8 +33,8 @@ class DatabaseService final : public PeriodicService {
   HealthBoard& board_;
 };
 
-// Migrates the database that `node` leads to, as the owner of its tables where there is one (`owner_url`),
-// who then grants the role of `node` what a node needs.
+// Migrates the database that `node` leads to, as the owner of its tables where there is one (`owner_url`).
+// The owner then grants the role of `node` what a node needs.
 Task<pg::MigrationReport> migrate_database(pg::Connection& node, std::string owner_url, Deadline deadline);
 
 // Throws UserError when the server is older than what the SQL here needs.

@@ -12,8 +12,8 @@
 
 namespace todoke::app {
 
-// The configurations of the nodes that run on this data folder; that of this shell where none runs. A node
-// whose file can't be read any more is told and left out.
+// The configurations of the nodes that run on this data folder; that of this shell where none runs. Leaves
+// out a node whose file can't be read any more, and says so.
 std::vector<Config> node_configs(const Config& own, const std::vector<Instance>& nodes);
 
 // Whether a command says on stderr which node it works beside.

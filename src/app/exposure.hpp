@@ -1,5 +1,5 @@
-// Who can reach a node, and what it asks of them: the rules for a start, and what `todoke doctor` says of
-// them.
+// Who can reach a node, and whether they need a token: the rules for a start, and the lines of `todoke
+// doctor` about them.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace todoke::app {
 // meant.
 Expected<void> check_exposure(const Config& config, const std::vector<std::string>& roles);
 
-// `todoke up` is for trying things out: refused is a broker that trades for somebody.
+// `todoke up` is for trying things out: it refuses a broker that really trades.
 Expected<void> check_broker_of_up(const Config& config);
 
 // What is allowed and worth a warning: each a sentence.
@@ -25,8 +25,8 @@ std::vector<std::string> exposure_warnings(const Config& config, const std::vect
 std::vector<std::pair<std::string, std::string>> exposure_lines(const Config& config,
                                                                 const std::vector<std::string>& roles);
 
-// For whom the listeners answer (server.hosts, relay.public_url). Of an internal listener on another address
-// than a loopback one nothing is known: every name passes.
+// The host names that the listeners answer to (server.hosts, relay.public_url). An internal listener on
+// another address than a loopback one answers to every name.
 net::HostRule public_hosts(const Config& config);
 net::HostRule internal_hosts(const Config& config);
 

@@ -185,7 +185,7 @@ class Node {
     frame_.build_roles(options_.roles, folder_, options_.loopback);
   }
 
-  // Before the server, so that a disk without room is told while it waits to start.
+  // Before the server, so that a disk without room is reported while the server waits to start.
   void add_storage_watch() {
     StorageWatchOptions options;
     if (database_.embedded) options.folders = folders_to_watch(folder_.string());
@@ -278,7 +278,7 @@ class Node {
     log::info("node", "gave up root", {{"user", user_}});
   }
 
-  // What was read as root stays as it was read.
+  // Files that only root can read stay as they were read at the start.
   void tell_root_only() const {
     if (user_.empty()) return;
     std::vector<std::pair<std::string, std::string>> files{{"--config", config_.file()}};
@@ -294,7 +294,7 @@ class Node {
     }
   }
 
-  // Both ports are taken before the database is touched: one that is in use is told at once.
+  // Both ports are taken before the database is touched: a port that is in use is reported at once.
   Task<void> take_ports() {
     co_await bind(*internal_, "server.internal_listen");
     co_await run_on(runtime_.door(), bind(*frame_.server, "server.listen"));
@@ -455,7 +455,7 @@ class Node {
   Runtime runtime_;
   DatabaseInUse database_;
   std::filesystem::path folder_;
-  std::string user_;  // whom the node has become, where it was started as root
+  std::string user_;  // the user that the node has become, where it was started as root
   NodeFrame frame_;
   std::shared_ptr<net::HttpServer> internal_ = make_internal_server();
   std::shared_ptr<embedded::Postgres> postgres_;  // null: the database is a configured one
@@ -491,8 +491,8 @@ Expected<void> check_node(const Config& config, const NodeOptions& options, bool
 int run_node(Config config, const NodeOptions& options) {
   if (gives_up_root(config)) {
     refuse_new_privileges();
-    // Root's home is closed to whom the node becomes, and libpq gives TLS up where it can't look into its
-    // home.
+    // The user that the node becomes can't read root's home, and libpq gives up on TLS where it can't read
+    // its home.
     ::unsetenv("HOME");
   }
   configure_logs(config);

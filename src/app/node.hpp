@@ -13,12 +13,12 @@ namespace todoke::app {
 struct NodeOptions {
   std::vector<std::string> roles;
   bool banner = false;    // print what runs and what to open on stdout
-  bool loopback = false;  // what is not told where to listen for others stays on this machine
+  bool loopback = false;  // listeners without a configured address stay on this machine
   // Reads the configuration anew, at SIGHUP.
   std::function<Config()> read_config = {};
 };
 
-// With what `todoke up` turns on unless it is set: everything in one process includes the one who sends the
+// `config` with what `todoke up` turns on unless it is set: one process does everything, so it also sends the
 // orders.
 Config config_of_up(Config config);
 

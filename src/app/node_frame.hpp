@@ -1,7 +1,7 @@
-// What the roles of a process stand in: connections to the database, the public listener, live configuration,
-// the supervisor, and what everybody counts, reports and asks for. A node (node.cpp) adds its ports, the
-// embedded Postgres and signals; the rig of the tests (tests/harness/node_rig.cpp) a database and a clock of
-// the test's own.
+// What the roles of a process are built on: connections to the database, the public listener, live
+// configuration, the supervisor, metrics, health and traces. A node (node.cpp) adds its ports, the embedded
+// Postgres and signals; the rig of the tests (tests/harness/node_rig.cpp) a database and a clock of the
+// test's own.
 #pragma once
 
 #include <filesystem>
@@ -46,7 +46,7 @@ struct NodeLoops {
   Executor door;
 };
 
-// Goes before the loops, none of which runs any more then. Whoever has it adds the services to the
+// Destroyed before the loops, none of which runs any more then. Its owner adds the services to the
 // supervisor, in the order in which they start.
 class NodeFrame {
  public:
@@ -59,7 +59,7 @@ class NodeFrame {
   // Adds it; it follows capacity.min_free_bytes.
   void add_storage_watch(StorageWatchOptions options);
   // Adds their services, and a runner of the background jobs that they do. `folder`: data_dir. `loopback`:
-  // what is not told where to listen stays on this machine.
+  // listeners without a configured address stay on this machine.
   void build_roles(const std::vector<std::string>& names, const std::filesystem::path& folder, bool loopback);
   // As at SIGHUP: the files that the configuration names for the roles.
   void read_files() const;

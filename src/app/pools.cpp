@@ -7,7 +7,7 @@
 namespace todoke::app {
 namespace {
 
-// Nobody has a connection of the control room for longer than a moment.
+// No caller keeps a connection of the control pool for longer than a moment.
 constexpr std::size_t kControlMax = 3;
 // Each service of the background has at most two.
 constexpr std::size_t kBackgroundMax = 8;

@@ -1,5 +1,5 @@
-// The rooms of a node's database connections: who waits for a connection in one of them does not wait for
-// those of another. Together they are database.pool_max.
+// The pools of a node's database connections: a caller that waits in one of them does not wait for the
+// connections of another. Together they are database.pool_max.
 #pragma once
 
 #include <cstddef>

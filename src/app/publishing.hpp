@@ -1,6 +1,6 @@
-// Sends events to a relay, many at once, until each has its answer. What the relay refuses with
-// `rate-limited:` is held and sent again after a pause of a second, twice as long each time nothing was
-// taken, 16 s at most; after ten such pauses in a row it counts as refused. Refusals go to stderr.
+// Sends events to a relay, many at once, until each has its answer. Events that the relay refuses with
+// `rate-limited:` are sent again after a pause. The pause is a second, twice as long each time nothing was
+// taken, 16 s at most; after ten such pauses in a row an event counts as refused. Refusals go to stderr.
 #pragma once
 
 #include <chrono>

@@ -32,9 +32,9 @@ class RelayClient {
   static Task<std::unique_ptr<RelayClient>> connect(RelayAddress relay, std::optional<nostr::SecretKey> key);
 
   Task<void> send(std::string message);
-  // The next message that is not about logging in; NOTICEs go to stderr, or to whoever has asked for them.
-  // Nothing: the relay has closed the connection. Throws NetError when nothing came within `limit`, UserError
-  // when the relay refuses the key.
+  // The next message that is not about logging in; NOTICEs go to stderr, or to the caller that has asked for
+  // them. Nothing: the relay has closed the connection. Throws NetError when nothing came within `limit`,
+  // UserError when the relay refuses the key.
   Task<std::optional<nostr::RelayMessage>> receive(std::chrono::milliseconds limit);
   // Whether a refusal `auth-required:` is worth a second try: waits a moment for a challenge that is still to
   // come.

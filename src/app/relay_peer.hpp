@@ -2,8 +2,8 @@
 // ours (NIP-77), and for events. What it refuses with `rate-limited:` is asked again after a pause, what it
 // refuses with `auth-required:` once after logging in.
 //
-// Bounded: what one answer may hold, so that a hostile relay fills no memory and keeps nobody waiting for
-// ever.
+// Bounded: what one answer may hold, so that a hostile relay neither fills the memory nor keeps the caller
+// waiting for ever.
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,7 @@ struct NodeParts {
   // Called at SIGHUP, for files that the configuration names; on the executor.
   std::function<void(std::function<void()>)> on_sighup;
   std::filesystem::path folder;  // data_dir
-  bool loopback = false;         // what is not told where to listen stays on this machine
+  bool loopback = false;         // listeners without a configured address stay on this machine
   // The relay of this process, for roles that need it; null where there is none.
   std::shared_ptr<outbox::EventPort> events = nullptr;
 };

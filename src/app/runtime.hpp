@@ -11,7 +11,7 @@
 //                of all
 //   connections  the public ones, each on one of these loops for its life
 //   door         takes new public connections and hands on those that say something; gives way to the others,
-//                so that who is served notices little of a flood
+//                so that the clients it serves notice little of a flood
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ using ConfigSeeds = std::map<std::string, std::map<std::string, std::string>>;
 ConfigSeeds service_config_seeds(const Config& config);
 
 // What the database says of a key, and the row that says it: that of the key's service; `anywhere`: where
-// that says nothing, another one into which somebody has put the key by hand. Version 0: there is no such
+// that says nothing, another row into which an operator has put the key by hand. Version 0: there is no such
 // row.
 struct StoredValue {
   std::string service;

@@ -1,4 +1,4 @@
-// What a command needs that stores events beside a running node or without one: connections, a watch on the
+// What a command needs to store events, beside a running node or without one: connections, a watch on the
 // disk, the way in (relay/import.hpp), and a reader. For as long as `work` takes.
 #pragma once
 

@@ -1,5 +1,5 @@
-// How long to wait before the next try: doubles from `first` up to `most`, plus 0 to 20 % so that many don't
-// wake at once.
+// How long to wait before the next try: doubles from `first` up to `most`, plus 0 to 20 % so that many
+// callers don't wake at once.
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,7 @@ inline std::chrono::sys_seconds seconds_of(SystemTime time) {
   return std::chrono::time_point_cast<std::chrono::seconds>(time);
 }
 
-// 0 where the clock went back between.
+// 0 if the clock went back in between.
 inline std::int64_t millis_between(SystemTime from, SystemTime to) {
   const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
   return std::max<std::int64_t>(0, passed.count());

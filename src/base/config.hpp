@@ -60,8 +60,8 @@ struct KeySpec {
 };
 
 // A key with the type of its value: std::string (text, choice, address, path), std::int64_t (integer, size),
-// bool, std::chrono::milliseconds (duration) or std::vector<std::string> (list). The first of each is meant
-// where the key names none, and `choices` make a text a choice.
+// bool, std::chrono::milliseconds (duration) or std::vector<std::string> (list). A key that names no KeyType
+// gets the first one of its type; `choices` turn a text into a choice.
 template <class T>
 struct Key {
   constexpr Key(const KeySpec& written) : spec(written) {
@@ -96,7 +96,7 @@ class Config;
 // The keys of all rooms, and their checks.
 class Schema {
  public:
-  // Refuses values that contradict each other. Pure: reads no files and asks nobody.
+  // Refuses values that contradict each other. Pure: reads no files and makes no calls.
   using Check = Expected<void> (*)(const Config&);
 
   void add(std::span<const KeySpec* const> keys, Check check = nullptr);
@@ -160,7 +160,7 @@ class Config {
 
   // The checks of all rooms: what a start would refuse.
   [[nodiscard]] Expected<void> check() const;
-  // Back to its default, and the text is wiped: of a secret that is not needed any more.
+  // Sets the key back to its default and wipes the text: for a secret that is not needed any more.
   void forget(std::string_view key);
   // Adopts from `later` the keys that may change while the node runs.
   void adopt_changeable(const Config& later);
@@ -182,7 +182,7 @@ class Config {
   // Removed keys that a layer still sets, in the order of loading.
   [[nodiscard]] const std::vector<RemovedSetting>& removed_settings() const { return removed_settings_; }
   [[nodiscard]] const Schema& schema() const { return *schema_; }
-  // Keys whose values are others in `later`, which has the same schema.
+  // Keys whose values differ in `later`, which has the same schema.
   [[nodiscard]] std::vector<const KeySpec*> changed_in(const Config& later) const;
 
  private:

@@ -59,15 +59,16 @@ class GroupCommitter {
     // Moves the next batch out of the queue's front. Called under the queue's lock.
     virtual Items next_batch(std::deque<Item>& queue) = 0;
     // One try: commits the batch, then tells each item what became of it. Throws when nothing was committed,
-    // or perhaps nothing. Items that are told leave the batch before that, so that none is told twice.
+    // and when the outcome is unknown. Items that are told leave the batch before that, so that none is told
+    // twice.
     virtual Task<void> commit(Items& batch) = 0;
     // Whether a failure is about an item and not about the database.
     [[nodiscard]] virtual bool refuses_data(const std::exception_ptr& failure) const = 0;
     // A commit failed and will be tried again. Must not throw.
     virtual Task<void> mend(std::exception_ptr failure, Items& batch) = 0;
     [[nodiscard]] virtual SteadyTime patience_ends(const Item& item) const = 0;
-    // The item was not committed, or nobody knows. Called by offer(), on its thread, when the queue is full.
-    // `failure` is that of the last commit, if there was one.
+    // The item was not committed, or whether it was is unknown. Called by offer(), on its thread, when the
+    // queue is full. `failure` is that of the last commit, if there was one.
     virtual void fail(Item& item, CommitFailure why, const std::exception_ptr& failure) = 0;
     // After every batch, and every `idle_every` without one. Must not throw.
     virtual Task<void> between_batches() { co_return; }

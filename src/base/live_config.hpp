@@ -59,7 +59,7 @@ class LiveConfig {
   ConfigRow readable(const ConfigRow& row);
   void add_problem(const ConfigRow& row, const Refusal& refusal);
   [[nodiscard]] Config layered(const Rows& rows) const;
-  // As many of the rows as stand together.
+  // The rows, without those that contradict the rest.
   Rows fitting(const Rows& rows);
   void become(Config next);
 

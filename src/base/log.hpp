@@ -1,6 +1,6 @@
 // Structured logs: a component, a message and fields with stable names, as JSON lines or for human eyes, on
-// stderr. A line is queued and written by one thread of its own, so a slow terminal stops nobody. Both are
-// bounded: a line is cut at 8 KiB (and says so), and when 8,192 lines wait, further ones are dropped and
+// stderr. A line is queued and written by one thread of its own, so a slow terminal holds up no caller. Both
+// are bounded: a line is cut at 8 KiB (and says so), and when 8,192 lines wait, further ones are dropped and
 // counted (`dropped()`, and a line that tells how many as soon as there is room). Never log content, keys or
 // secrets.
 #pragma once

@@ -1,5 +1,5 @@
-// Lets so many lines of one kind through in a second and counts the others, so that the next line can say how
-// many were left out. Not thread-safe. Costs a comparison.
+// Lets a fixed number of lines of one kind through each second and counts the others, so that the next line
+// can say how many were left out. Not thread-safe. Costs a comparison.
 #pragma once
 
 #include <chrono>

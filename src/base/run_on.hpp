@@ -12,7 +12,7 @@
 namespace todoke {
 
 // Runs `work` on `executor` and resumes the caller on its own when it has ended, with what it returned or
-// threw. Nobody may touch what `work` uses meanwhile. T must have a default constructor.
+// threw. Meanwhile no other code may touch what `work` uses. T must have a default constructor.
 template <class T>
 Task<T> run_on(Executor executor, Task<T> work) {
   co_return co_await asio::co_spawn(executor, std::move(work), asio::use_awaitable);

@@ -63,7 +63,7 @@ SecretBytes read_or_make_secret(const std::filesystem::path& path, std::size_t s
   const auto why = [] { return std::generic_category().message(errno); };
   const Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kPrivate));
   if (!fd) file.refuse("can't be opened: " + why());
-  // Whoever makes it holds the lock until it is written.
+  // The process that makes the file holds the lock until it is written.
   if (flock(fd.get(), LOCK_EX) != 0) file.refuse("can't be locked: " + why());
   return read_or_make_secret(fd.get(), path, size, what);
 }

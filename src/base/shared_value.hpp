@@ -1,5 +1,6 @@
-// A value that one replaces and others read, from any thread. Readers keep what they got. In the place of
-// std::atomic<std::shared_ptr>, whose load() in the library of GCC 12 is a data race with the next store().
+// A value that one thread replaces and any thread reads. Readers keep the version that they got. Used instead
+// of std::atomic<std::shared_ptr>, whose load() in the library of GCC 12 is a data race with the next
+// store().
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Overwrites a secret that is not needed any more. Copies that its text had on the way here are not reached.
+// Overwrites a secret that is not needed any more. Does not reach copies that were made of the text before.
 #pragma once
 
 #include <cstring>

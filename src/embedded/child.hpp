@@ -26,7 +26,7 @@
 
 namespace todoke::embedded {
 
-// Whom a child runs as, with all the groups of that user.
+// The user that a child runs as, with all its groups.
 struct Identity {
   uid_t uid = 0;
   gid_t gid = 0;

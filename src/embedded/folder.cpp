@@ -53,7 +53,7 @@ bool can_reach(const Identity& user, const std::string& folder) {
   return run_program({.argv = {"/usr/bin/test", "-r", folder}, .identity = user, .output_fd = null.get()});
 }
 
-// What root owns becomes the user's. A file with a second name may be one of others, who would lose it.
+// Files of root become the user's. A file with a second name may belong to others, who would lose it.
 void hand_over(int parent, const char* name, const Identity& user, const std::string& shown) {
   struct stat info{};
   if (::fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -91,7 +91,7 @@ bool is_of_a_node(std::string_view name) {
 }
 
 // A folder of root's is given away. It must be root's all the way down to it, or somebody could have led us
-// there; and one that the system lives by (/, /etc, root's home) is no data folder, whoever typed it.
+// there; and one that the system needs (/, /etc, root's home) is never a data folder.
 void refuse_folder_of_the_system(const std::string& data_dir, const std::string& folder) {
   namespace fs = std::filesystem;
   struct stat info{};

@@ -53,7 +53,7 @@ inline constexpr std::string_view kClusterTlsKey = "todoke_tls.key";
 std::string tcp_settings(const std::optional<Tcp>& tcp);
 
 // `file` (pg_hba.conf) with todoke's own lines in it, or without them where TCP is closed. They stand at the
-// top, or where they stood before: what somebody has written above them wins.
+// top, or where they stood before: lines that an operator has written above them win.
 std::string with_host_rules(std::string_view file, const std::optional<Tcp>& tcp);
 
 }  // namespace todoke::embedded

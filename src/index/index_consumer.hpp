@@ -29,7 +29,7 @@ class IndexConsumer final : public outbox::Consumer {
   // indexes when all are there. No long transaction; one instance at a time, others wait for a minute and
   // throw.
   Task<void> rebuild(pg::Pool& pool, Progress progress) override;
-  // Waits for whoever reads or writes the table; the next ones wait for the commit.
+  // Waits for those who read or write the table; the next ones wait for the commit.
   Task<void> swap(pg::Connection& connection, Deadline deadline) override;
 };
 

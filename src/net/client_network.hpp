@@ -25,8 +25,8 @@ std::string network_of(std::string_view ip, NetworkPrefixes prefixes);
 // For logs: /24 or /48, which names a provider's customers rather than one of them.
 std::string shown_network(std::string_view ip);
 
-// Whom the address shares a bucket with when there is no room for one of its own: /16 or /32, what one
-// attacker may have many addresses of.
+// The network with which the address shares a bucket when there is no room for one of its own: /16 or /32, in
+// which one attacker may have many addresses.
 std::string neighbourhood_of(std::string_view ip);
 
 }  // namespace todoke::net

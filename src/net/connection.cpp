@@ -500,7 +500,7 @@ void Connection::account(int status) {
   current_.span.set("http.status", std::int64_t{status});
   if (status >= 500) current_.span.fail();
   current_.span.end();
-  // Of clients' mistakes there can be any number: they are counted, and told to whoever asks for debug.
+  // Of clients' mistakes there can be any number: they are counted, and logged at debug.
   const auto level = status < 500 ? log::Level::debug : log::Level::info;
   log::write(level, "http", "request",
              {{"listener", context_->listener},

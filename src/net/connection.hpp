@@ -22,7 +22,7 @@
 
 namespace todoke::net {
 
-// What the connections of a server share; immutable while they live, but for the flag.
+// What the connections of a server share; immutable while they live, except the flag.
 struct ServerContext {
   ServerContext(const ServerConfig& config, TrustedProxies trusted,
                 std::shared_ptr<const SharedValue<HostRule>> rule, metrics::Registry& registry, Tracer* t)
@@ -122,7 +122,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<void> serve_websocket();
   // What to answer where the client has used up its rate.
   std::optional<Response> pay_toll(const Request& request);
-  // `unread_body`: the client may still be sending what nobody will read.
+  // `unread_body`: the client may still be sending a body that the server will not read.
   Task<bool> answer(Response response, bool unread_body = false);
   Task<bool> refuse_and_close(const Fault& fault);
   Task<bool> refuse_and_close(Response response);

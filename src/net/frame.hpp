@@ -10,9 +10,9 @@
 
 namespace todoke::net {
 
-// Header and payload in one string. The compressed form is made by the first connection that asks for it, and
-// by nobody when no connection does. Both forms stay as long as the frame, so a shared frame costs its
-// payload once or twice.
+// Header and payload in one string. The first connection that asks for the compressed form makes it; when
+// none asks, it is never made. Both forms stay as long as the frame, so a shared frame costs its payload once
+// or twice.
 class SharedFrame {
  public:
   // From server to client: not masked.

@@ -1,6 +1,6 @@
-// Which names a request may be addressed to (its Host header). A page of a stranger can make a browser ask
-// this node under a name of the stranger's that leads here (DNS rebinding), and read the answer; the name in
-// the Host header is the stranger's then.
+// Which names a request may be addressed to (its Host header). A hostile web page can make a browser send
+// requests to this node under a name of the attacker's that resolves to the node's address (DNS rebinding),
+// and read the answers. The Host header then holds the attacker's name.
 #pragma once
 
 #include <span>
@@ -17,9 +17,9 @@ class HostRule {
  public:
   // Every name passes.
   HostRule() = default;
-  // What passes: `names`, and on a loopback address localhost and the loopback addresses. On another address
-  // nothing is checked while `names` is empty, and any IP address passes: probes of load balancers name it,
-  // and no page of a stranger can. "*" among the names: every name passes.
+  // Accepts `names`, and on a loopback address also localhost and the loopback addresses. On another address
+  // it checks nothing while `names` is empty, and accepts any IP address: probes of load balancers send one,
+  // and a web page can't make one resolve elsewhere. "*" among the names accepts every name.
   HostRule(std::string_view listen, std::span<const std::string> names);
 
   // `authority` is a Host header: a name or an address, with or without a port.

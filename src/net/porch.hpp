@@ -1,5 +1,5 @@
-// Sockets that nothing is done with before their peer sends something or hangs up, each for a while at most:
-// connections that have said nothing yet, and refused ones that are still told why.
+// Sockets that wait until their peer sends something or hangs up, each for a limited time: connections that
+// have said nothing yet, and refused ones that are still told why.
 //
 // They stand in an epoll set of their own, which is one descriptor to the event loop. So one of them costs a
 // system call when it comes and one when it goes, and about 200 bytes; a connection that is served costs 10

@@ -2,10 +2,11 @@
 // clock that is given. Thread-safe; a call takes one lock for about a microsecond.
 //
 // Bounded: at most `keys_max` buckets. A full bucket is the same as none, so full ones go when room is
-// needed, and only those: nobody gets tokens back because others made the node forget. Where none is full, a
-// key that has no bucket shares one of kCrowds with others (its Charge says with whom), and the shared bucket
-// is as large as those of kCrowdTimes keys. So a client whose bucket is there notices nothing of an attack
-// with a million addresses, a newcomer gets less than usual, and all newcomers together get a bounded amount.
+// needed, and only those: no client gets tokens back because others made the node forget its bucket. Where
+// none is full, a key that has no bucket shares one of kCrowds with others (its Charge says with whom), and
+// the shared bucket is as large as those of kCrowdTimes keys. So a client whose bucket is there notices
+// nothing of an attack with a million addresses, a newcomer gets less than usual, and all newcomers together
+// get a bounded amount.
 #pragma once
 
 #include <atomic>

@@ -108,7 +108,7 @@ TEST_F(RateLimit, MillionKeysTakeTheMemoryOfTheBoundAndTogetherABoundedAmount) {
   for (int i = 0; i < 1'000'000; ++i) allowed += l.take(std::to_string(i)).allowed ? 1U : 0U;
   EXPECT_EQ(l.keys(), 1'000U);
   EXPECT_LE(allowed, 1'000 + RateLimiter::kCrowds * static_cast<std::size_t>(RateLimiter::kCrowdTimes));
-  // Whoever came first has what the rate gives.
+  // The client that came first has what the rate gives.
   clock.advance(1s);
   EXPECT_TRUE(l.take("0").allowed);
 }

@@ -69,7 +69,7 @@ class Router {
   void add_websocket(std::string_view pattern, WsHandlerFactory factory, WsOptions options = {});
 
   // Every request pays but upgrades to WebSocket, whose factory decides, and those of routes that say so.
-  // Without one nobody pays.
+  // Without a toll no request costs anything.
   void set_toll(Toll toll) { toll_ = std::move(toll); }
   [[nodiscard]] std::optional<Response> pay_toll(const Request& request) const {
     return toll_ ? toll_(request) : std::nullopt;

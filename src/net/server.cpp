@@ -289,8 +289,8 @@ void HttpServer::State::complain_about_files() {
              {{"listener", config.name}, {"connections", served.load()}});
 }
 
-// Beyond the bound of an address the newcomer is refused. Beyond that of the node the one goes that has said
-// nothing for the longest time, so that silence holds no place against somebody who wants in.
+// Beyond the bound of an address the newcomer is refused. Beyond the limit of the node the connection goes
+// that has said nothing for the longest time, so that a silent client takes no place from a new one.
 void HttpServer::State::receive(AcceptedSocket accepted) {
   Guest guest(std::move(accepted.socket), accepted.ip);
   if (context->places->is_limited() && !context->proxies.contains(guest.ip)) {

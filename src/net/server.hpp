@@ -33,7 +33,7 @@ namespace todoke::net {
 // needs another limit for its body or its handler has one (router.hpp), and nobody has a reason to turn the
 // rest.
 struct ServerLimits {
-  // Over it the one that has been silent for the longest time is closed, or where all have spoken the
+  // Beyond it the connection that has been silent for the longest time is closed; where all have spoken, the
   // newcomer gets 503.
   std::size_t connections_max = 10'000;
   // Open connections of a client (client_network.hpp), over it: 429 and close. Those that come through a
@@ -76,8 +76,8 @@ class HttpServer final : public Service {
 
   [[nodiscard]] std::string_view name() const override;
   [[nodiscard]] Expected<void> validate() const override;
-  // Takes the address before start() does: an address in use is told early (UserError), and address() is
-  // known. Who connects before start() waits in the queue of the listener.
+  // Takes the address before start() does: an address in use is reported early (UserError), and address() is
+  // known. Clients that connect before start() wait in the queue of the listener.
   Task<void> bind();
   Task<void> start() override;
   Task<void> run() override;

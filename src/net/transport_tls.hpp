@@ -17,8 +17,8 @@ class TlsContext;
 using TlsContextPtr = std::shared_ptr<TlsContext>;
 
 // `cert_path`: PEM, the server's certificate first, then the chain. Refused, with the setting and the file,
-// when a file can't be read, when the key has a passphrase (nobody is asked for it) and when the key does not
-// belong to the certificate.
+// when a file can't be read, when the key has a passphrase (there is nobody to ask for it) and when the key
+// does not belong to the certificate.
 Expected<TlsContextPtr> make_server_tls(const std::string& cert_path, const std::string& key_path);
 // `ca_path` empty: the system's authorities. `verify_peer` false accepts any certificate: for tests and
 // probes.

@@ -27,8 +27,8 @@ namespace todoke::net {
 
 enum class WsOpcode : std::uint8_t { text = 1, binary = 2 };
 
-// A message as the server sends it (unmasked), framed once, immutable but for the compressed form that is
-// made on first use. Thread-safe.
+// A message as the server sends it (unmasked), framed once, immutable except for the compressed form, which
+// is made on first use. Thread-safe.
 class SharedFrame;
 using FramePtr = std::shared_ptr<const SharedFrame>;
 FramePtr make_frame(WsOpcode opcode, std::string_view payload);

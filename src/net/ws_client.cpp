@@ -62,7 +62,7 @@ struct WsClient::State final : WsHandler {
   }
 
   WsClientOptions options;
-  WsSession* session = nullptr;  // owns this state; whoever calls in here holds it
+  WsSession* session = nullptr;  // owns this state; every caller of these functions holds it
   std::deque<WsMessage> inbox;
   std::size_t inbox_bytes = 0;
   bool paused = false;

@@ -51,7 +51,7 @@ void WsSession::ping(std::string_view payload) {
 
 void WsSession::enqueue_control(WsControl opcode, std::string_view payload) {
   if (closing()) return;
-  // Bounded by reading_blocked(): whoever does not take the pongs is not listened to either.
+  // Bounded by reading_blocked(): a peer that does not take the pongs is not read from either.
   const std::string frame =
       control_frame(opcode, payload, role_ == WsRole::client ? Masking::random : Masking::none);
   control_ += frame;

@@ -32,7 +32,7 @@ bool names_relay(std::string_view url, const AuthTarget& relay);
 std::optional<Reason> broken_auth(const Event& event, std::string_view challenge, const AuthTarget& relay,
                                   std::chrono::sys_seconds now);
 
-// 32 hex digits from the operating system's generator: nobody guesses it or gets it twice.
+// 32 hex digits from the operating system's generator: it can't be guessed, and never comes twice.
 std::string make_challenge();
 
 }  // namespace todoke::nostr

@@ -8,9 +8,9 @@
 
 namespace todoke::nostr {
 
-// Each once, in ascending order, so that whoever locks rows by them locks them in one order.
+// Each once, in ascending order, so that all callers lock rows in one order.
 struct DeletionTargets {
-  std::vector<EventId> events;     // of any author: whose they are only the store knows
+  std::vector<EventId> events;     // of any author: only the store knows whose they are
   std::vector<Address> addresses;  // the deletion's author's own
 };
 

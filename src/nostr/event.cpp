@@ -17,7 +17,8 @@ constexpr std::size_t kNumberSizeMax = 20;  // of an int64 with its sign
 constexpr std::size_t kFrameSizeMax = 400;
 
 std::uint32_t narrow(std::size_t size) {
-  // Slices count in 32 bits. Whoever takes events bounds them far below; this is for who forgot to.
+  // Slices count in 32 bits. Callers that take events bound them far below that; this check is for a caller
+  // that forgot to.
   if (size >= kBehindJson) throw std::length_error("an event's text is too long");
   return static_cast<std::uint32_t>(size);
 }

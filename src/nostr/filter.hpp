@@ -76,7 +76,7 @@ struct FilterLimits {
 };
 
 // One filter from JSON. ids, authors, #e and #p are 64 lower-case hex digits, numbers are integers, a limit
-// beyond 32 bits is the largest of them. A key that nobody knows is `unsupported`, not ignored.
+// beyond 32 bits is the largest of them. An unknown key is `unsupported`, not ignored.
 tl::expected<Filter, Reason> parse_filter(std::string_view text, const FilterLimits& limits);
 
 }  // namespace todoke::nostr

@@ -2,7 +2,7 @@
 // of these types is well-formed by construction: text becomes one only if it is lower-case hex of the right
 // length. The byte order of the values is the order of their hex.
 //
-// Whoever sends an id or a key has chosen its bytes: std::hash is left undefined, HashSet and HashMap
+// The sender of an id or a key has chosen its bytes: std::hash is left undefined, HashSet and HashMap
 // (base/hash_table.hpp) take them.
 #pragma once
 

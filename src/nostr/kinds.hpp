@@ -44,8 +44,8 @@ constexpr bool is_p2p_only(Kind kind) {
   return kind >= 39020 && kind <= 39022;
 }
 
-// Direct messages and gift wraps: nobody's business but the author's and that of the recipients, who are
-// named in `p` tags. Who that is: recipients.hpp.
+// Direct messages and gift wraps: only their author and their recipients may see them. The recipients are
+// named in `p` tags (recipients.hpp).
 inline constexpr std::array<Kind, 3> kPrivateKinds = {kDirectMessage, kGiftWrap, kEphemeralGiftWrap};
 
 constexpr bool is_private(Kind kind) {

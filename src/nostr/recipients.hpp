@@ -1,5 +1,5 @@
-// Whom an event is for: the keys in its `p` tags. Direct messages and gift wraps (is_private in kinds.hpp)
-// are shown to these and to their author, and to nobody else.
+// The recipients of an event: the keys in its `p` tags. Only they and the author are shown direct messages
+// and gift wraps (is_private in kinds.hpp).
 #pragma once
 
 #include <span>

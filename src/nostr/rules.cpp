@@ -20,7 +20,7 @@ bool in_time(std::int64_t created_at, const RuleSettings& settings, std::chrono:
 bool difficult_enough(const Event& event, unsigned bits_min) {
   if (bits_min == 0) return true;
   if (difficulty_of(event.id()) < bits_min) return false;
-  // Who aimed lower and was lucky did not do the work (NIP-13).
+  // An author who aimed lower and was lucky did not do the work (NIP-13).
   for (const auto tag : event.tags()) {
     if (tag.name() == "nonce" && tag.size() > 2) {
       const auto aim = parse_decimal(tag[2]);
@@ -66,7 +66,7 @@ std::optional<Reason> broken_rule(const Event& event, const RuleSettings& settin
 
   const auto scope = scope_of(event);
   if (!scope) return scope.error();
-  // An epoch numbers the keys of a non-public scope: without one, the author forgot to say whom it is for.
+  // An epoch numbers the keys of a non-public scope: without one, the author forgot to name the recipient.
   if (topics && event.first_value("epoch") && !event.first_value("scope")) return Reason::missing_scope;
 
   if (topics || event.first_value("k") == "kukuri") {

@@ -34,7 +34,8 @@ class SecretKey {
   ~SecretKey();
 
   [[nodiscard]] const Pubkey& pubkey() const { return pubkey_; }
-  // `aux` hides the key from who watches the machine closely; fresh random bytes unless given.
+  // `aux` protects the key against an observer of the machine's timing and power; fresh random bytes unless
+  // given.
   [[nodiscard]] Signature sign(const EventId& message) const;
   [[nodiscard]] Signature sign(const EventId& message, const std::array<std::uint8_t, 32>& aux) const;
 

@@ -25,7 +25,7 @@ struct ConsumerAudit {
   std::string name;
   std::int64_t last_seq = 0;
   std::int64_t rows = 0;     // that were recounted
-  std::int64_t skipped = 0;  // rows of ranges of which nobody knows what was taken of them
+  std::int64_t skipped = 0;  // rows of ranges of which it is not known how much was taken
   bool keeps_record = false;
   std::vector<RangeDifference> differences;
 };
@@ -36,8 +36,8 @@ struct LogAudit {
   std::int64_t purged = 0;                          // upserts whose event was purged, as it should be
   std::vector<std::int64_t> upserts_without_event;  // seqs; the first 1,000
   std::vector<std::string> events_without_row;      // ids; the first 1,000
-  // Ids, the first 1,000: their effect has ended, and no delete row tells it. Of what ended before the oldest
-  // row of the log nobody knows.
+  // Ids, the first 1,000: their effect has ended, and no delete row tells it. For events that ended before
+  // the oldest row of the log this is not known.
   std::vector<std::string> losses_without_row;
 };
 

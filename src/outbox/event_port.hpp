@@ -23,7 +23,7 @@ struct Published {
     stored,     // committed just now
     duplicate,  // it was there already
     refused,    // it breaks a rule, or the operator, its topic or a newer version keeps it out
-    not_now,  // the node can't take it at the moment, or nobody knows whether it was stored: to be sent again
+    not_now,    // not now, or it is unknown whether it was stored: send it again
   };
   Kind kind = Kind::refused;
   std::string message;  // as after OK, such as "invalid: …"; empty for what is stored
@@ -37,8 +37,8 @@ class EventPort {
   virtual ~EventPort() = default;
 
   // Checked as an EVENT of a client is, down to the signature, and handed to the writer; the answer follows
-  // the commit. `proven`: the key that whoever sends it has proven, as AUTH does. Ephemeral events are
-  // refused. Past the deadline the answer is not_now.
+  // the commit. `proven`: the key that its sender has proven, as by AUTH. Ephemeral events are refused. Past
+  // the deadline the answer is not_now.
   virtual Task<Published> publish(std::string event_json, From from, std::optional<nostr::Pubkey> proven,
                                   Deadline deadline) = 0;
 

@@ -6,8 +6,7 @@
 
 namespace todoke::outbox {
 
-// Whether it is the database as a whole that fails, or the consumer says so (NotNow), and no row in
-// particular.
+// Whether the failure is no row's fault: the database as a whole fails, or the consumer says NotNow.
 bool is_about_everything(const std::exception_ptr& failure);
 
 // What it says, as a text that Postgres takes, of at most 1,000 bytes: an error that can't be written down

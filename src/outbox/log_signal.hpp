@@ -1,5 +1,5 @@
-// "The log has moved", inside the process: quicker than NOTIFY and as little to be relied on. Thread-safe;
-// callbacks run on the thread that calls moved() and must be short.
+// "The log has moved", inside the process: quicker than NOTIFY and no more reliable. Thread-safe; callbacks
+// run on the thread that calls moved() and must be short.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // Watches how far the consumers are behind: a metric for each, the node's pressure (its input of the backlog,
-// and the whole of it as seen), a health line and a log line when it changes. Also whether the consumers that
-// this node needs are run by anybody.
+// and the whole of it as seen), a health line and a log line when it changes. Also tells whether any node
+// runs the consumers that this one needs.
 #pragma once
 
 #include <map>
@@ -23,8 +23,8 @@ struct NeededConsumer {
 struct MonitorOptions {
   PressureThresholds thresholds;
   std::vector<NeededConsumer> needed;
-  // Looks, one a second, that may find nobody running a needed consumer: a node that starts or takes over
-  // needs a lease.
+  // Looks in a row, one a second, that may find a needed consumer not running: a node that starts or takes
+  // over needs a lease first.
   int looks_without_max = 15;
 };
 

@@ -1,7 +1,7 @@
 -- Following the log.
 
--- A consumer that comes when the log has lost its beginning starts with a rebuild. One whose row somebody has deleted
--- begins as if it had never been there.
+-- A consumer that comes when the log has lost its beginning starts with a rebuild. One whose row was deleted begins as if it
+-- had never been there.
 -- name: add_consumer
 WITH added AS (
   INSERT INTO cn_relay.consumer_offsets (consumer, last_seq, mandatory, state)
@@ -25,7 +25,7 @@ RETURNING epoch, last_seq;
 -- name: give_lease_back
 UPDATE cn_relay.consumer_offsets SET owner = NULL, lease_until = NULL WHERE consumer = $1 AND epoch = $2;
 
--- What the consumer has to know before it goes on, and the lease again.
+-- Renews the lease and reads what the consumer has to know before it goes on.
 -- name: renew_lease
 UPDATE cn_relay.consumer_offsets SET lease_until = clock_timestamp() + make_interval(secs => $3)
 WHERE consumer = $1 AND epoch = $2
@@ -47,7 +47,8 @@ UPDATE cn_relay.consumer_offsets SET rebuild_done = $3, rebuild_total = $4
 WHERE consumer = $1 AND epoch = $2
 RETURNING epoch;
 
--- What a rebuild passes over was taken, but not row by row: how much of it is not known (row_count -1).
+-- Records the rows that a rebuild passes over. The consumer took them, but not row by row, so how many is not known (row_count
+-- -1).
 -- name: pass_over
 INSERT INTO cn_relay.consumer_ranges (consumer, from_seq, to_seq, row_count, row_hash)
 SELECT c.consumer, c.last_seq, $3, -1, 0 FROM cn_relay.consumer_offsets c

@@ -1,4 +1,4 @@
-// How hard the node is pressed, as one number that every part reads that must react:
+// How hard the node is pressed, as one number. Every part that must react reads it:
 //
 //   0  normal
 //   1  no backfill

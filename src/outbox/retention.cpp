@@ -74,7 +74,7 @@ Task<void> LogRetention::empty_and_unlock(pg::Connection& connection, Deadline d
 
 Task<void> LogRetention::empty_log(pg::Connection& connection, Deadline deadline) {
   held_back_.set(0);
-  // Who had locked its offset in the round that took its rows.
+  // Consumers that had locked their offset in the round that took their rows.
   const auto lost = co_await connection.query(sql::kMarkLost, {std::int64_t{1}}, deadline);
   for (const auto& row : lost) tell_lost(row.get<std::string>(0));
   co_await connection.query(sql::kNoteTimes, {}, deadline);

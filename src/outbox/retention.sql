@@ -41,8 +41,8 @@ SELECT cn_relay.drop_log_partition($1);
 -- name: raise_floor
 UPDATE cn_relay.log_floor SET dropped_until = greatest(dropped_until, $1);
 
--- Whoever had not read what is gone can't go on as if nothing had happened. A row that somebody has locked is left out: its
--- own next move marks it (offset_passes), or the next round. $1: how far it must have read to be marked at all.
+-- A consumer that had not read the rows that are gone can't go on as if nothing had happened. A row that somebody has locked is
+-- left out: its own next move marks it (offset_passes), or the next round. $1: how far it must have read to be marked at all.
 -- name: mark_lost
 UPDATE cn_relay.consumer_offsets c SET state = 'needs_rebuild'
 FROM (SELECT o.consumer FROM cn_relay.consumer_offsets o
@@ -58,9 +58,9 @@ FROM (SELECT seq, appended_at FROM cn_relay.events_outbox
       WHERE seq <= least($2, (SELECT max(seq) FROM cn_relay.events_outbox) - 1) ORDER BY seq LIMIT $3) o
 WHERE o.appended_at < clock_timestamp() - make_interval(secs => $1);
 
--- Rows of a partition that is still written, in small batches: older than $1 seconds, up to seq $2, which is not the last. Who
--- had not read them is marked in the same moment, or it could pass over them in between (as in mark_lost, who has locked its
--- offset is marked later).
+-- Rows of a partition that is still written, in small batches: older than $1 seconds, up to seq $2, which is not the last. A
+-- consumer that had not read them is marked in the same statement, or it could pass over them in between (as in mark_lost, one
+-- that has locked its offset is marked later).
 -- name: delete_old_rows
 WITH gone AS (
   DELETE FROM cn_relay.events_outbox
@@ -82,7 +82,7 @@ SELECT EXISTS (
                WHERE seq > $2 AND seq < (SELECT max(seq) FROM cn_relay.events_outbox) ORDER BY seq LIMIT 1) o
   WHERE o.appended_at < clock_timestamp() - make_interval(secs => $1));
 
--- What belongs to rows that are gone; $1 for each consumer.
+-- Deletes what was kept for rows that are gone, up to $1 for each consumer.
 -- name: delete_old_effects
 DELETE FROM cn_relay.consumer_effects e
 USING cn_relay.log_floor f, cn_relay.consumer_offsets c, LATERAL (

@@ -1,6 +1,6 @@
 // Runs a consumer: one instance at a time for a name, wherever it runs. It holds the name by a lease in the
-// database; whoever finds the lease lapsed takes the name over with a higher epoch, and the one who lost it
-// can't commit any more.
+// database; an instance that finds the lease lapsed takes the name over with a higher epoch, and the one that
+// lost it can't commit any more.
 //
 // Woken by NOTIFY and in process, and looks by itself at least twice a second. Sees an offset that somebody
 // moved, up or down, within a second.
@@ -86,8 +86,8 @@ class Runner final : public Service {
 
   Task<void> hold_and_follow();
   Task<void> follow(Held& held);
-  // Until the time is over or stop, whatever moves in the log: one who can't get on would ask for the name
-  // again with every commit.
+  // Waits until the time is over or stop is asked for, whatever moves in the log: an instance that can't go
+  // on would otherwise ask for the name again at every commit.
   Task<void> rest(std::chrono::milliseconds time);
   Task<std::optional<Held>> take_lease();
   Task<void> give_back(Held held);

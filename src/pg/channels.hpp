@@ -1,5 +1,5 @@
-// The channels of NOTIFY that the program listens to. The migrations have the same names for those
-// who notify (cn_names.channel_…), and says what each is for; a test compares the two.
+// The channels of NOTIFY that the program listens to. Statements that notify take the same names from
+// cn_names.channel_… (migrations), where a comment says what each is for; a test compares the two.
 #pragma once
 
 #include <array>

@@ -3,9 +3,9 @@
 //
 // Every call has a deadline. When it passes, the statement is cancelled on the server and its end is waited
 // for (2 s at most), so that the connection can be used again; where that fails it is closed. An answer that
-// comes after all is returned. Statements are prepared once for each connection; preparing travels together
-// with the first execution (one round trip). Values travel in binary both ways. A result is held in memory
-// whole.
+// comes during that wait is returned. Statements are prepared once for each connection; preparing travels
+// together with the first execution (one round trip). Values travel in binary both ways. A result is held in
+// memory whole.
 #pragma once
 
 #include <chrono>

@@ -58,8 +58,8 @@ class Error : public DatabaseError {
   // A row that no partition takes violates a check that has no name. (The message says more, but in the
   // server's language.)
   [[nodiscard]] bool is_missing_partition() const { return is_check_violation() && constraint().empty(); }
-  // The server refuses what was sent: 22 (data), 23 (constraints), 54 (limits). Sending it again won't help;
-  // sending it without the offending row will.
+  // The server refuses the values that were sent: 22 (data), 23 (constraints), 54 (limits). Sending them
+  // again won't help; sending the batch without the offending row will.
   [[nodiscard]] bool is_about_the_data() const;
 
  private:
@@ -92,7 +92,7 @@ class TypeMismatch : public DatabaseError {
   using DatabaseError::DatabaseError;
 };
 
-// Whether a failure is an Error that is about the data, but for a partition that is missing.
+// Whether a failure is an Error that is about the data. A missing partition is not.
 bool refuses_data(const std::exception_ptr& failure);
 bool lacks_partition(const std::exception_ptr& failure);
 bool is_unique_violation(const std::exception_ptr& failure);

@@ -40,7 +40,7 @@ struct Listener::Subscription::Entry {
   bool greeted = false;  // has been told to look for itself on this connection; on the listener's executor
 };
 
-// Who wants what. Shared with the subscriptions; all under the lock except where said.
+// The subscribers of each channel. Shared with the subscriptions; all under the lock except where said.
 struct Listener::Book {
   using Entries = std::vector<std::shared_ptr<Subscription::Entry>>;
 

@@ -56,7 +56,7 @@ std::string checksum(const Migration& migration);
 // checksums, a role without the right to change the schema), std::logic_error for a list with gaps or
 // duplicates, and the errors of a Connection. `applied_by` is written beside each row: the program and its
 // version. `node_role` is granted what a node needs (cn_admin.grant_node), unless it has the rights of this
-// connection's role anyway; empty: nobody is.
+// connection's role anyway; empty: no role is granted anything.
 Task<MigrationReport> migrate(Connection& connection, std::span<const Migration> migrations,
                               std::string applied_by = "todoke", std::string node_role = "");
 

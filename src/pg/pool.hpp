@@ -1,11 +1,11 @@
 // A bounded set of connections, shared by all executors of the process. Thread-safe.
 //
-// Who finds no free connection waits in line, first come first served, at most `wait_max` and with at most
-// `waiters_max` others; beyond either, acquire() throws PoolTimeout. A connection goes back idle or not at
-// all: one with an open transaction is rolled back in the background first, one that is broken or half-way
-// through a call is closed. No DISCARD is sent: whoever uses SET or session-level locks cleans up or closes
-// the connection. While the server can't be reached, connecting is tried again with backoff until the
-// caller's wait is over.
+// A caller that finds no free connection waits in line, first come first served, at most `wait_max` and with
+// at most `waiters_max` others; beyond either, acquire() throws PoolTimeout. A connection goes back idle or
+// not at all: one with an open transaction is rolled back in the background first, one that is broken or
+// half-way through a call is closed. The pool sends no DISCARD: a caller that uses SET or session-level locks
+// cleans up, or closes the connection. While the server can't be reached, connecting is tried again with
+// backoff until the caller's wait is over.
 #pragma once
 
 #include <chrono>
@@ -25,13 +25,14 @@ struct PoolOptions {
   std::string name = "main";  // the label `pool` of its metrics
   ConnectOptions connect;
   std::size_t connections_max = 16;
-  // Kept open also when nobody needs them, so that the next caller does not wait for a connect.
+  // Kept open also while unused, so that the next caller does not wait for a connect.
   std::size_t connections_idle_min = 1;
-  // A caller that finds this many before it would hardly be served in time: it is told at once.
+  // A caller behind so many others would hardly be served in time, so acquire() throws at once.
   std::size_t waiters_max = 1000;
   std::chrono::milliseconds wait_max{5'000};
   std::chrono::milliseconds idle_max{300'000};
-  // Backends grow with what they have cached, and a new primary is found only by connecting anew.
+  // Age at which a connection is replaced: backends grow with what they cache, and only a new connection
+  // finds a new primary.
   std::chrono::milliseconds lifetime_max{3'600'000};
   // Of the server's processes behind these connections. Only for a server whose processes are ours; best
   // effort.

@@ -59,7 +59,7 @@ struct Lease::Core {
   // Gives up a place: a connection was closed or could not be made.
   void drop();
 
-  // After a failed connect nobody tries again before the backoff is over.
+  // After a failed connect no caller tries again before the backoff is over.
   void note_connect_failure(const std::string& why);
   void note_connected();
   [[nodiscard]] SteadyTime next_connect() const;

@@ -1,4 +1,4 @@
-// What it takes to let another role into the database that a connection leads to.
+// Lets another role into the database that a connection leads to.
 #pragma once
 
 #include <map>
@@ -8,8 +8,8 @@
 
 namespace todoke::pg {
 
-// What CREATE ROLE … PASSWORD takes in the place of the password itself, so that it never travels and stands
-// in no log (scram-sha-256).
+// The verifier that CREATE ROLE … PASSWORD takes instead of the password itself, so that the password never
+// travels and stands in no log (scram-sha-256).
 std::string scram_verifier(Connection& connection, const std::string& role, const std::string& password);
 
 // The settings of libpq that are in force, by their names (host, port, dbname, sslmode …), without any

@@ -1,7 +1,8 @@
 // Readiness of libpq's socket on whatever executor the caller runs on. libpq owns the descriptor and does the
 // reading and the writing; this only waits. Detach before libpq may close or replace the descriptor, or the
-// reactor loses somebody else's. One coroutine at a time; the executor must run one handler at a time (a
-// strand or a single-threaded context). Attaching and detaching cost one epoll_ctl each, a wait one timer.
+// reactor drops the descriptor that has taken its number. One coroutine at a time; the executor must run one
+// handler at a time (a strand or a single-threaded context). Attaching and detaching cost one epoll_ctl each,
+// a wait one timer.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Whether there is room on the database's disk, as one state that everybody reads who takes in something new
-// from outside: events and orders. Two things make it full, each of which is taken back by itself
+// Whether there is room on the database's disk, as one state. Every part that takes in something new from
+// outside reads it: events and orders. Two things make it full, each of which is taken back by itself
 // (app/storage_watch.hpp):
 //
 //   low       fewer bytes are free than capacity.min_free_bytes; only where the server is this node's own
@@ -30,7 +30,7 @@ class Storage {
   std::atomic<bool> was_refused_{false};
 };
 
-// Thrown in the place of a commit that is not tried.
+// Thrown instead of trying a commit.
 class StorageFull : public std::runtime_error {
  public:
   StorageFull() : std::runtime_error("storage full") {}

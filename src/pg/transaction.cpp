@@ -55,7 +55,7 @@ Task<void> Transaction::rollback(Deadline deadline) {
 Task<Transaction> begin(Connection& connection, Deadline deadline) {
   auto& state = connection.state();
   if (state.transaction_open) throw std::logic_error("a transaction inside of a transaction");
-  // What a dropped Transaction left open is rolled back by this call itself.
+  // This call itself rolls back a transaction that a dropped Transaction left open.
   co_await connection.query(kBeginReadCommitted, {}, deadline);
   state.transaction_open = true;
   co_return Transaction(connection);

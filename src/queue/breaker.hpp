@@ -24,7 +24,7 @@ namespace todoke::queue {
 struct BreakerOptions {
   std::size_t jobs_to_open = 5;
   std::chrono::milliseconds pause_first{1'000};
-  // An outage of any length is noticed to be over within this and a try.
+  // The end of an outage of any length is noticed within this time and one try.
   std::chrono::milliseconds pause_most{15'000};
 };
 
@@ -37,7 +37,7 @@ class Breaker {
 
   explicit Breaker(BreakerOptions options = {}) : options_(options) {}
 
-  // How many tries may be under way now, those that are included.
+  // How many tries may be under way now, including those that already are.
   std::size_t allowed(SteadyTime now, std::size_t concurrency);
 
   struct Ruling {

@@ -17,7 +17,7 @@ class LeaseClock {
 
   explicit LeaseClock(std::chrono::milliseconds lease) : lease_(lease) {}
 
-  // Whether something that takes `needed` at most ends while the row is ours for sure.
+  // Whether work that takes `needed` at most is sure to end while the row is ours.
   [[nodiscard]] bool allows(SteadyTime leased_from, SteadyTime now, std::chrono::milliseconds needed) const {
     return now + needed + kMargin <= leased_from + lease_;
   }

@@ -59,7 +59,7 @@ class Port {
 
   // Claims rows whose time has come, `most` at most: each is this worker's now, under its next claim number.
   virtual Task<Jobs> claim(std::size_t most) = 0;
-  // Claims rows whose lease has lapsed, but for those in `held`. Each has its attempt counted, is in doubt,
+  // Claims rows whose lease has lapsed, except those in `held`. Each has its attempt counted, is in doubt,
   // and says so (RowState::lapsed).
   virtual Task<Jobs> take_over(std::chrono::milliseconds lease, std::size_t most,
                                const std::vector<Ticket>& held) = 0;
@@ -83,7 +83,7 @@ class Port {
   [[nodiscard]] virtual bool passes_rows_over() const { return false; }
 };
 
-// Whether a job is still ours for sure. A handler asks right before a try has an effect.
+// Whether a job is certainly still ours. A handler asks right before a try has an effect.
 class Hold {
  public:
   virtual ~Hold() = default;

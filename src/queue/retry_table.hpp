@@ -17,7 +17,7 @@ class RetryTable {
   static constexpr std::chrono::seconds kDelayMost{7 * 24 * 3600};
 
   // Refuses an empty table and entries that are no whole number of seconds from 0 to a week. Brackets around
-  // the list, as in [5,10], and spaces are taken.
+  // the list, as in [5,10], and spaces are accepted.
   static Expected<RetryTable> parse(const std::vector<std::string>& entries);
   explicit RetryTable(std::vector<std::chrono::seconds> delays);
 

@@ -12,8 +12,8 @@ class CommitListener {
  public:
   virtual ~CommitListener() = default;
 
-  // Whoever has locked the log tells what the lock said, before anything else of that transaction: the first
-  // who finds the log in another place says so here, writer or eraser.
+  // The writer or eraser that has locked the log reports what the lock said, before anything else of that
+  // transaction. Whichever of them first finds the log in another place reports it here.
   void locked(const Appended& log);
   // After which seq the log goes on in its place, as locked() was told last; 0 before that.
   [[nodiscard]] nostr::Seq since() const { return since_.value_or(nostr::Seq{}); }

@@ -1,6 +1,7 @@
 // Takes ephemeral events to the subscribers of every relay of this database: at once to those of this one,
 // and through an unlogged table, which is emptied within seconds, to the others. Each id goes out once on
-// each relay, however often and wherever it was sent. Nothing is promised to who is not there.
+// each relay, however often and wherever it was sent. A client that is not connected at that moment gets
+// nothing.
 //
 // Bounded: `waiting_max` events on their way to the table; what comes beyond stays on this relay and is
 // counted.

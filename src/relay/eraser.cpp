@@ -87,7 +87,7 @@ Task<void> Eraser::run_locked(pg::Batch work) {
 Task<void> Eraser::begin() {
   erased_ = 0;
   pg::Batch work;
-  // Whoever moves rows has ended, or sees the claim.
+  // Every transaction that moved rows has ended, or sees the claim.
   work.add(sql::kLockLog, {listener_.head().value});
   work.add(sql::kHoldPass);
   work.add(sql::kClaimRequests, {kRequestsMax});

@@ -3,7 +3,7 @@
 // its own, beside relays on the same database or without any: the log's lock puts all writers in line, and
 // relays hear of the rows as of those of another relay, so their subscribers get them live.
 //
-// What an import is spared: rate limits, logins, and the lower bounds of created_at
+// These rules don't hold for an import: rate limits, logins, and the lower bounds of created_at
 // (relay.created_at_past_max and a topic's max_delay_seconds): it brings old events. The upper bound holds.
 // The limits of single topics hold; what the whole node may hold is the relays' to watch.
 //

@@ -1,7 +1,7 @@
 // Stored events that clients have asked for and their sockets have not taken, of the whole process. Beyond
-// `bytes_max` the client gives way that holds most, over all its connections: of these the one that holds
-// most is closed, until the rest is within the bound. So slow clients hold what a connection may
-// (client_output.hpp) as long as they are few, and whoever reads well loses nothing to a client that takes
+// `bytes_max` the client that holds most, over all its connections, gives way: its connection that holds most
+// is closed, and so on until the rest is within the bound. So slow clients hold what a connection may
+// (client_output.hpp) as long as they are few, and a client that reads well loses nothing to one that takes
 // pages over many connections.
 //
 // Bounded: an entry for each connection that holds something. Costs a lock for each page, and a look at all

@@ -7,8 +7,8 @@
 //
 // A client also has a budget of time for its reads: `budget` for a start, and `budget` for every minute. One
 // that has used it up waits behind those that have not, and leaves them a quarter of the places (one at
-// least, where there are two). Nothing is refused for it, and no place stays empty for want of a better
-// client but that quarter.
+// least, where there are two). Nothing is refused for it, and except for that quarter no place stays empty
+// while a client waits.
 //
 //     ask ──▶ waits ──its turn──▶ under way ──read_ended──▶ over
 //       │       │ └──its time is up──▶ refused

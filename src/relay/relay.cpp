@@ -125,7 +125,7 @@ ReadLimits read_limits_from(const Config& config) {
 HubOptions hub_options_from(const Config& config, nostr::TopicPolicy policy, pg::ConnectOptions database,
                             std::size_t read_connections) {
   HubOptions options;
-  // Who stands in line for a read gets a connection when it is his turn. COUNTs, which look at all that they
+  // A read that stands in line gets a connection when its turn comes. COUNTs, which look at all that they
   // count, leave most of them to REQs.
   options.counts_under_way_max = std::max<std::size_t>(1, read_connections * 2 / 5);
   options.reads_under_way_max = std::clamp<std::size_t>(read_connections - options.counts_under_way_max, 1,

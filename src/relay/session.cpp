@@ -150,7 +150,7 @@ void Session::challenge_for(Reason reason) {
   }
 }
 
-// What is left out of the answer comes to those who authenticate.
+// A client that authenticates gets what was left out of the answer.
 void Session::challenge_for(const std::vector<nostr::Filter>& filters) {
   if (authenticated_.empty() && nostr::names_private_kinds(filters)) challenge();
 }
@@ -232,7 +232,7 @@ void Session::wait_for_hub() {
   });
 }
 
-// Who asks and hangs up without a word has left behind what nobody waits for.
+// A client that asks and hangs up has left questions behind whose answers nobody waits for.
 bool Session::nobody_waits() const {
   return !connection_ || connection_->peer_has_ended();
 }
@@ -477,7 +477,7 @@ void Session::handle(const nostr::AuthMessage& message, std::size_t bytes) {
   if (!pays(services_.req_rate, "req", cost_of(bytes))) {
     return answer(event.id(), false, text_of(Reason::rate_limited));
   }
-  // Who answers before being asked is asked now.
+  // A client that answers before it was challenged is challenged now.
   challenge();
   const auto broken = nostr::broken_auth(event, challenge_, target_, seconds_of(services_.clock.now()));
   if (broken) return answer(event.id(), false, text_of(*broken));

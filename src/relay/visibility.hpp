@@ -18,8 +18,8 @@ struct Viewer {
   [[nodiscard]] bool is_authenticated() const { return !keys.empty() || sees_all; }
 };
 
-// What is over, nobody sees. What is not public, authenticated connections see. Direct messages and gift
-// wraps are seen by their author and recipients.
+// Nobody sees an event that is over. Only authenticated connections see events that are not public, and only
+// their author and recipients see direct messages and gift wraps.
 bool is_visible(const LiveEvent& live, const Viewer& viewer, std::chrono::sys_seconds now);
 
 }  // namespace todoke::relay

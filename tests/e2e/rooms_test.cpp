@@ -1,4 +1,4 @@
-// What the public does to a node leaves room for orders and for who looks after it.
+// Load from the public leaves a node room for orders and for its operator.
 #include <algorithm>
 #include <memory>
 #include <sched.h>

@@ -31,7 +31,7 @@ constexpr Property kProperties[] = {
         OR l.idempotency_key IS NULL AND (o.place = 'outbox' OR NOT EXISTS (SELECT FROM soak.aged a WHERE a.key = p.key)))
       UNION ALL
       SELECT key, string_agg(place, ','), NULL, NULL, NULL FROM soak.orders GROUP BY key HAVING count(*) > 1)"},
-    // Who posts again what was lost would hide it.
+    // A client that posts again what was lost would hide the loss.
     {"P1 an order was there when it was answered with 2xx", R"(
       SELECT p::text, h::text FROM soak.posts p JOIN soak.history h ON h.what = 'outbox' AND h.key = p.key AND h.old_status IS NULL
       WHERE p.status IN (200, 201) AND h.at > p.at)"},

@@ -152,7 +152,7 @@ TEST_F(AuthTest, NonPublicEventsAreServedToTheAuthenticatedOnly) {
   EXPECT_EQ(client.live("live"), open.json());
   EXPECT_EQ(member.live("live"), hidden.json());
   EXPECT_EQ(member.live("live"), open.json());
-  // Who authenticates gets what comes from then on, on the subscription that is open.
+  // A client that authenticates gets what comes from then on, on the subscription that is open.
   EXPECT_TRUE(client.authenticate(bob).accepted);
   const auto next = secret(alice, "next");
   store_at(member, next);

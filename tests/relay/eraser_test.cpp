@@ -96,7 +96,7 @@ TEST_F(EraserTest, TellsWhatItHasErased) {
   EXPECT_THAT(told.all(), ElementsAre("lost 1", "appended"));
 }
 
-// Whoever locks the log first afterwards finds out.
+// The first part that locks the log afterwards finds out.
 TEST_F(EraserTest, TellsOfARestoreBeforeAnythingThatWasAppendedSince) {
   erase_one();
   sql.run("SELECT cn_relay.move_log()");

@@ -216,7 +216,7 @@ TEST_F(VanishTest, KilledAgainAndAgainItEndsWithEachEventErasedOnce) {
   }
   for (int i = 0; i < kEvents; ++i) EXPECT_TRUE(parse_ok(client.receive(R"(["OK")")).accepted);
   store_at(client, global_note(bob, "stays"));
-  // Whoever erases waits for the log's lock, and is killed there.
+  // The relay that erases waits for the log's lock, and is killed there.
   SqlSession holder(rig.database()->url());
   const auto hold = [&] {
     holder.run("BEGIN");
