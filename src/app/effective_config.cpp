@@ -97,7 +97,7 @@ std::vector<Config> node_configs(const Config& own, const std::vector<Instance>&
 }
 
 Config command_config(const Arguments& arguments, Tell tell) {
-  const auto own = load_config(arguments);
+  auto own = load_config(arguments);
   const auto folder = data_folder(own);
   const auto nodes = running_instances(folder);
   if (nodes.empty()) return own;

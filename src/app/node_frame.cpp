@@ -1,6 +1,5 @@
 #include "app/node_frame.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -17,11 +16,13 @@ namespace {
 // Those that need the relay come after it.
 std::vector<const Role*> in_order(const std::vector<std::string>& names) {
   std::vector<const Role*> ordered;
+  std::vector<const Role*> later;
   for (const auto& name : names) {
-    ordered.push_back(find_role(name));
-    if (ordered.back() == nullptr) throw std::invalid_argument("no role " + name);
+    const auto* role = find_role(name);
+    if (role == nullptr) throw std::invalid_argument("no role " + name);
+    (role->needs_relay ? later : ordered).push_back(role);
   }
-  std::stable_partition(ordered.begin(), ordered.end(), [](const Role* role) { return !role->needs_relay; });
+  ordered.insert(ordered.end(), later.begin(), later.end());
   return ordered;
 }
 

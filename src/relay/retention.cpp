@@ -54,7 +54,7 @@ class Round {
  public:
   Round(pg::Connection& connection, RetentionSteps steps, RetentionTotals before)
       : connection_(connection), steps_(std::move(steps)) {
-    result_.totals = std::move(before);
+    result_.totals = before;
     steps_.at = in_microseconds(steps_.at);
     began_ = in_microseconds(steps_.began.value_or(steps_.at));
   }
@@ -63,7 +63,7 @@ class Round {
     const auto apart = co_await clock_difference(connection_, steps_.at, step_deadline());
     if (!clocks_agree(apart)) {
       result_.clocks_apart = apart;
-      co_return std::move(result_);
+      co_return result_;
     }
     co_await turn([this] { return weeks(); });
     co_await walk("short topics", began_, [this](WalkPlace& place) { return short_topic(place); });
@@ -89,7 +89,7 @@ class Round {
     co_await walk("tombstones", marks_since, [this](WalkPlace& place) {
       return marks(sql::kPurgeTombstones, 1, steps_.periods.tombstone, result_.totals.tombstones, place);
     });
-    co_return std::move(result_);
+    co_return result_;
   }
 
  private:
@@ -309,7 +309,7 @@ std::vector<std::string> new_problems(const std::vector<std::string>& before,
 
 Task<RetentionRound> retention_round(pg::Connection& connection, RetentionSteps steps,
                                      RetentionTotals before) {
-  Round round(connection, std::move(steps), std::move(before));
+  Round round(connection, std::move(steps), before);
   auto result = co_await round.run();
   co_return result;
 }
@@ -317,11 +317,11 @@ Task<RetentionRound> retention_round(pg::Connection& connection, RetentionSteps 
 Task<std::optional<RetentionTotals>> run_retention(pg::Connection& connection, RetentionSteps steps) {
   RetentionRound round;
   do {
-    round = co_await retention_round(connection, steps, std::move(round.totals));
+    round = co_await retention_round(connection, steps, round.totals);
     if (round.clocks_apart) throw UserError(clocks_text(*round.clocks_apart));
     if (round.is_busy) co_return std::nullopt;
   } while (!round.is_through && !steps.stop());
-  co_return std::move(round.totals);
+  co_return round.totals;
 }
 
 std::string clocks_text(std::chrono::seconds apart) {
