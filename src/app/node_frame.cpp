@@ -1,5 +1,6 @@
 #include "app/node_frame.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
