@@ -30,6 +30,7 @@ constexpr RemovedKey kRemovedKeys[] = {
     {"database.connect_timeout", "it is 5s for everybody"},
     {"database.embedded_user", "use server.user"},
     {"database.embedded_start_timeout", "it is 60s for everybody"},
+    {"database.query_timeout", "every call has a deadline of its own, such as relay.query_timeout"},
     {"log.pressure_rows_1", "use log.pressure_rows"},
     {"log.pressure_rows_2", "it is five times log.pressure_rows"},
     {"log.pressure_rows_3", "it is ten times log.pressure_rows"},
