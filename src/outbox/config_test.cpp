@@ -2,16 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_support.hpp"
+
 namespace todoke::outbox {
 namespace {
 
-std::string refusal_of(std::initializer_list<std::pair<std::string_view, std::string_view>> flags) {
-  Schema schema;
-  schema.add(config_keys(), check_config);
-  Config config(schema);
-  for (const auto& [key, value] : flags) config.set_flag(key, value);
-  const auto checked = config.check();
-  return checked ? std::string() : checked.error().message;
+std::string refusal_of(const todoke::test::Flags& flags) {
+  return todoke::test::refusal_of(config_keys(), check_config, flags);
 }
 
 TEST(LogConfig, DefaultsAreAllowed) {

@@ -33,6 +33,10 @@ struct LoggedEvent {
   bool effective = false;  // at the time of reading
 };
 
+// The events of the upserts among the rows, by id. Those that were purged are not among them.
+Task<HashMap<std::string, LoggedEvent>> load_events(pg::Connection& connection, std::span<const LogRow> rows,
+                                                    Deadline deadline);
+
 // What one call of a consumer works on.
 struct Work {
   pg::Connection& connection;  // inside the transaction that also moves the offset

@@ -107,8 +107,6 @@ class Runner final : public Service {
                                    Deadline deadline);
   Task<void> retry_letter(const Held& held, const pg::Result& letter);
   Task<void> apply_letter(const Held& held, const pg::Result& letter);
-  Task<HashMap<std::string, LoggedEvent>> load_events(pg::Connection& connection,
-                                                      std::span<const LogRow> rows, Deadline deadline);
   Task<void> advance(pg::Connection& connection, Held& held, std::span<const LogRow> rows,
                      std::int64_t purged, Deadline deadline);
   Task<void> bury(Held& held, const LogRow& row, std::string error);

@@ -3,19 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/test_support.hpp"
+
 namespace todoke::relay {
 namespace {
 
 using testing::HasSubstr;
-using Flags = std::vector<std::pair<std::string, std::string>>;
+using todoke::test::Flags;
 
 std::string refusal_of(const Flags& flags) {
-  Schema schema;
-  schema.add(config_keys(), check_config);
-  Config config(schema);
-  for (const auto& [key, value] : flags) config.set_flag(key, value);
-  const auto checked = config.check();
-  return checked ? std::string() : checked.error().message;
+  return todoke::test::refusal_of(config_keys(), check_config, flags);
 }
 
 TEST(RelayConfig, DefaultsAreAllowed) {

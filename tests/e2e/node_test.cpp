@@ -2,7 +2,10 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <iterator>
 #include <pwd.h>
+#include <regex>
+#include <string>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -51,6 +54,23 @@ TEST_F(Node, SaysWhatRunsAndWhatToOpenAndServesIt) {
   EXPECT_EQ(metrics.status, 200);
   EXPECT_THAT(metrics.body, HasSubstr("todoke_pg_pool_connections"));
   EXPECT_THAT(metrics.body, HasSubstr("todoke_build_info"));
+}
+
+// What differs from one start to the next becomes the same: the data folder, ports, versions and times.
+std::string without_values(const std::string& text, const std::string& data_dir) {
+  const auto folderless = std::regex_replace(text, std::regex(data_dir), "DATA");
+  return std::regex_replace(folderless, std::regex("[0-9]+"), "N");
+}
+
+TEST_F(Node, PrintsWhatTheReadmeShows) {
+  std::ifstream file(std::string(TODOKE_DOCS) + "/../README.md");
+  const std::string readme(std::istreambuf_iterator<char>(file), {});
+  const auto begins = readme.find("```\ntodoke ") + 4;
+  const auto shown = readme.substr(begins, readme.find("```", begins) - begins);
+  TodokeUp node(folder.path());
+  node.wait_ready();
+  EXPECT_EQ(without_values(node.process().out(), folder.path()),
+            without_values(shown, "/home/you/.local/share/todoke"));
 }
 
 TEST_F(Node, SendsOrdersUnlessItIsToldNotTo) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/hash_table.hpp"
 #include "outbox/log_row.hpp"
 #include "pg/transaction.hpp"
 
@@ -14,11 +13,6 @@ constexpr pg::Statement kReadLog{
     "read_log",
     "SELECT seq, op, event_id, topic_id, kind, created_at, ingested_at, effective_key, reason "
     "FROM cn_relay.events_outbox WHERE seq > $1 ORDER BY seq"};
-constexpr pg::Statement kReadEvents{
-    "read_events_of_rows",
-    "SELECT e.event_id, e.pubkey, e.kind, e.created_at, e.tags::text, e.content, e.topics, e.non_public, "
-    "e.deleted_at IS NULL AND e.superseded_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > now()) "
-    "FROM cn_relay.events e WHERE e.event_id = ANY ($1)"};
 
 pg::PoolOptions pool_options(const std::string& url) {
   pg::PoolOptions options;
@@ -40,29 +34,6 @@ std::string array_of(const std::vector<std::string>& values) {
   std::vector<std::string> all;
   for (const auto& value : values) all.push_back(quoted(value));
   return fmt::format("ARRAY[{}]::text[]", fmt::join(all, ", "));
-}
-
-Task<HashMap<std::string, outbox::LoggedEvent>> load_events(pg::Connection& connection,
-                                                            const std::vector<outbox::LogRow>& rows) {
-  std::vector<std::string> ids;
-  for (const auto& row : rows) {
-    if (row.op == outbox::Op::upsert) ids.push_back(row.event_id);
-  }
-  pg::Params params(ids);
-  const auto found = co_await connection.query(kReadEvents, std::move(params), soon());
-  HashMap<std::string, outbox::LoggedEvent> events;
-  for (const auto& row : found) {
-    auto& event = events[row.get<std::string>(0)];
-    event.pubkey = row.get<std::string>(1);
-    event.kind = row.get<std::int32_t>(2);
-    event.created_at = row.get<std::int64_t>(3);
-    event.tags_json = row.get<std::string>(4);
-    event.content = row.get<std::string>(5);
-    event.topics = row.get<std::vector<std::string>>(6);
-    event.non_public = row.get<bool>(7);
-    event.effective = row.get<bool>(8);
-  }
-  co_return events;
 }
 
 Task<void> keep(std::vector<std::pair<std::int64_t, std::int64_t>>& progress, std::int64_t done,
@@ -113,7 +84,7 @@ Task<void> Rig::apply_rows(std::int64_t from) {
   pg::Params params(from);
   const auto found = co_await lease->query(kReadLog, std::move(params), soon());
   auto rows = outbox::read_rows(found);
-  const auto events = co_await load_events(*lease, rows);
+  const auto events = co_await outbox::load_events(*lease, rows, soon());
   if (!rows.empty()) last_seq_ = rows.back().seq.value;
   // Rows of purged events don't come to a consumer.
   std::erase_if(rows, [&](const outbox::LogRow& row) {
