@@ -1,7 +1,6 @@
 #include "app/node.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
@@ -29,6 +28,7 @@
 #include "app/keys.hpp"
 #include "app/node_frame.hpp"
 #include "app/node_options.hpp"
+#include "app/root.hpp"
 #include "app/routes.hpp"
 #include "app/runtime.hpp"
 #include "app/service_manager.hpp"
@@ -37,7 +37,6 @@
 #include "base/live_config.hpp"
 #include "base/log.hpp"
 #include "base/on_loop.hpp"
-#include "base/privileges.hpp"
 #include "base/run_on.hpp"
 #include "base/timestamp.hpp"
 #include "embedded/machine.hpp"
@@ -97,10 +96,6 @@ DatabaseInUse extract_database(Config& config) {
   auto database = database_in_use(config);
   config.forget(pg::kDatabaseOwnerUrl.spec.name);
   return database;
-}
-
-bool gives_up_root(const Config& config) {
-  return geteuid() == 0 && config.get(embedded::kUser) != embedded::kStayRoot;
 }
 
 class Node {
@@ -219,7 +214,7 @@ class Node {
     refuse_second_node();
     co_await take_ports();
     tell_exposure();
-    give_up_root();
+    leave_root();
     make_folder(config_, database_, folder_);
     const InstanceFile instance(folder_, notes());
     if (options_.banner) print(banner());
@@ -256,42 +251,9 @@ class Node {
 
   // What root was needed for is done: ports below 1024 are taken, and certificates and tokens that nobody
   // else may see are read.
-  void give_up_root() {
-    if (geteuid() != 0) return;
-    if (!gives_up_root(config_)) {
-      log::warning("node", "stays root (server.user): a flaw in it would open the whole machine");
-      return;
-    }
-    const auto user = embedded::user_for(config_.get(embedded::kUser), folder_, database_.embedded);
-    if (!user) throw UserError(user.error().message);
-    if (postgres_) postgres_->read_certificate();
-    embedded::take_over(embedded::layout_of(folder_), *user);
-    try {
-      become_user(user->name, user->identity->uid, user->identity->gid);
-    } catch (const std::system_error& error) {
-      throw UserError(fmt::format(
-          "the node can't become the user {} ({}): start it as that user, or let it stay root with "
-          "server.user = \"root\"",
-          user->name, error.what()));
-    }
-    user_ = user->name;
-    log::info("node", "gave up root", {{"user", user_}});
-  }
-
-  // Files that only root can read stay as they were read at the start.
-  void tell_root_only() const {
-    if (user_.empty()) return;
-    std::vector<std::pair<std::string, std::string>> files{{"--config", config_.file()}};
-    for (const auto& [name, spec] : config_.schema().keys()) {
-      if (spec->type == KeyType::path)
-        files.emplace_back(name, std::get<std::string>(config_.setting(name).value));
-    }
-    for (const auto& [name, path] : files) {
-      if (path.empty() || access(path.c_str(), R_OK) == 0 || errno != EACCES) continue;
-      log::warning("node",
-                   "only root can read this file, and the node has given up root: a restart reads it again",
-                   {{"key", name}, {"path", path}, {"user", user_}});
-    }
+  void leave_root() {
+    if (postgres_ && gives_up_root(config_)) postgres_->read_certificate();
+    user_ = give_up_root(config_, folder_, database_.embedded);
   }
 
   // Both ports are taken before the database is touched: a port that is in use is reported at once.
@@ -342,7 +304,7 @@ class Node {
 
   // Files are read again: the configuration, and those that it names.
   void reload() {
-    tell_root_only();
+    if (!user_.empty()) tell_root_only(config_, user_);
     read_config_again();
     frame_.read_files();
     if (!config_.get(net::keys::kTlsCert).empty())
@@ -489,12 +451,7 @@ Expected<void> check_node(const Config& config, const NodeOptions& options, bool
 }
 
 int run_node(Config config, const NodeOptions& options) {
-  if (gives_up_root(config)) {
-    refuse_new_privileges();
-    // The user that the node becomes can't read root's home, and libpq gives up on TLS where it can't read
-    // its home.
-    ::unsetenv("HOME");
-  }
+  if (gives_up_root(config)) begin_as_root();
   configure_logs(config);
   raise_file_limit(config);
   Node node(std::move(config), options);
