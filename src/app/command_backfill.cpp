@@ -72,7 +72,7 @@ class Backfilling {
     }
   }
 
-  Task<void> settle() { co_await intake_.settle(); }
+  Task<void> wait_for_outcomes() { co_await intake_.wait_for_outcomes(); }
   void end() { progress_.end(); }
   [[nodiscard]] std::size_t topics_done() const { return topics_done_; }
   [[nodiscard]] const Intake& intake() const { return intake_; }
@@ -151,8 +151,8 @@ class Backfilling {
   }
 
   Task<void> take(std::vector<std::string> events) {
-    for (auto& json : events) co_await intake_.take(std::move(json));
-    co_await intake_.settle();
+    for (auto& json : events) co_await intake_.store_event(std::move(json));
+    co_await intake_.wait_for_outcomes();
     show("filling", 0);
   }
 
@@ -251,7 +251,7 @@ Task<void> backfill_store(pg::Connection& connection, StoreScope& store, const B
   RelayPeer peer(*client);
   Backfilling filling(connection, store, peer, request, executor);
   const auto done = co_await attempt(filling.run(topics));
-  const auto settled = co_await attempt(filling.settle());
+  const auto settled = co_await attempt(filling.wait_for_outcomes());
   filling.end();
   note(fmt::format("{} of {} topics filled: {}", filling.topics_done(), topics.size(),
                    filling.intake().summary()));

@@ -50,7 +50,7 @@ class ImportTally {
 
   void begin(std::uint64_t line) { open_.insert(line); }
 
-  void settle(std::uint64_t line, relay::Outcome outcome) {
+  void count(std::uint64_t line, relay::Outcome outcome) {
     open_.erase(line);
     switch (outcome) {
       case relay::Outcome::stored:
@@ -183,9 +183,9 @@ class ImportRun {
     co_await wait_for_room();
     tally_.begin(line.number);
     line.event->on_outcome = [this, number = line.number](relay::Outcome outcome) {
-      tally_.settle(number, outcome);
+      tally_.count(number, outcome);
     };
-    co_await import_.put(std::move(*line.event));
+    co_await import_.offer(std::move(*line.event));
   }
 
   // For as long as it takes, as the node itself waits.

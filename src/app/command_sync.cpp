@@ -60,7 +60,7 @@ Task<void> sync_store(StoreScope& store, const SyncRequest& request) {
   };
   Reconciling reconciling(peer, store, intake, std::move(options));
   const auto done = co_await attempt(reconciling.run(request.filter));
-  const auto settled = co_await attempt(intake.settle());
+  const auto settled = co_await attempt(intake.wait_for_outcomes());
   progress.end();
   note(fmt::format("{} events here were compared in {} rounds", reconciling.compared(), peer.rounds()));
   if (request.down) {

@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kLookForRoom(1);
 
 }  // namespace
 
-Task<void> Intake::take(std::string json) {
+Task<void> Intake::store_event(std::string json) {
   auto event = import_.check(json);
   if (!event) {
     ++refused_[std::string(event.error())];
@@ -30,10 +30,10 @@ Task<void> Intake::take(std::string json) {
   if (failed_ > kIntakeFailedMax) throw UserError("the database takes no events");
   ++under_way_;
   event->on_outcome = [this](relay::Outcome became) { outcome(became); };
-  co_await import_.put(std::move(*event));
+  co_await import_.offer(std::move(*event));
 }
 
-Task<void> Intake::settle() {
+Task<void> Intake::wait_for_outcomes() {
   settled_.reset();
   if (under_way_ > 0) co_await settled_.wait();
 }

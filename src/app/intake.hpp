@@ -19,9 +19,9 @@ class Intake {
 
   // Checks the event, signature included, and hands it to the writer. Waits while too many are under way, and
   // while the database has no room. Throws UserError when the database takes no events.
-  Task<void> take(std::string json);
+  Task<void> store_event(std::string json);
   // Until everything that was taken is committed or refused.
-  Task<void> settle();
+  Task<void> wait_for_outcomes();
 
   [[nodiscard]] std::uint64_t stored() const { return stored_; }
   [[nodiscard]] std::uint64_t known() const { return known_; }

@@ -58,7 +58,7 @@ Task<void> Reconciling::run(nostr::Filter filter) {
     spans.push_back(std::move(later));
     spans.push_back(std::move(span));
   }
-  co_await intake_.settle();
+  co_await intake_.wait_for_outcomes();
 }
 
 Task<bool> Reconciling::run_span(const nostr::Filter& filter) {
@@ -98,7 +98,7 @@ Task<void> Reconciling::fetch(const nostr::Filter& filter, std::vector<nostr::Ev
         if (at == missing.end()) continue;
         missing.erase(at);
         ++came_;
-        co_await intake_.take(std::move(json));
+        co_await intake_.store_event(std::move(json));
       }
     }
     options_.show(fmt::format("{} of {} events came", came_, lacked_), came_);

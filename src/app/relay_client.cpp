@@ -112,7 +112,7 @@ Task<void> RelayClient::send(std::string message) {
 Task<std::optional<RelayMessage>> RelayClient::receive(std::chrono::milliseconds limit) {
   const auto deadline = Deadline::after(limit);
   while (inbox_.empty()) {
-    const bool goes_on = co_await take(deadline);
+    const bool goes_on = co_await read_message(deadline);
     if (!goes_on) co_return std::nullopt;
   }
   auto message = std::move(inbox_.front());
@@ -126,7 +126,7 @@ Task<bool> RelayClient::log_in() {
   while (!logged_in_) {
     bool goes_on = false;
     try {
-      goes_on = co_await take(deadline);
+      goes_on = co_await read_message(deadline);
     } catch (const net::NetError&) {
       // The time is up.
     }
@@ -135,7 +135,7 @@ Task<bool> RelayClient::log_in() {
   co_return true;
 }
 
-Task<bool> RelayClient::take(Deadline deadline) {
+Task<bool> RelayClient::read_message(Deadline deadline) {
   auto received = co_await client_->receive(deadline);
   if (!received) co_return false;
   auto message = nostr::parse_relay_message(received->payload);

@@ -49,7 +49,7 @@ class RelayClient {
   RelayClient(std::shared_ptr<net::WsClient> client, RelayAddress relay, std::optional<nostr::SecretKey> key)
       : client_(std::move(client)), relay_(std::move(relay)), key_(std::move(key)) {}
   // One message from the socket; nothing: the end.
-  Task<bool> take(Deadline deadline);
+  Task<bool> read_message(Deadline deadline);
   Task<void> answer(std::string challenge);
 
   std::shared_ptr<net::WsClient> client_;

@@ -74,7 +74,7 @@ tl::expected<Incoming, std::string_view> Import::check(std::string_view text) co
   return std::move(admitted->incoming);
 }
 
-Task<void> Import::put(Incoming incoming) {
+Task<void> Import::offer(Incoming incoming) {
   room_.reset();
   const bool has_room = writer_.offer(std::move(incoming), [this] { room_.set_from_anywhere(); });
   if (!has_room && !writer_over_.is_set()) co_await room_.wait();

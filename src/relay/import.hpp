@@ -7,9 +7,9 @@
 // (relay.created_at_past_max and a topic's max_delay_seconds): it brings old events. The upper bound holds.
 // The limits of single topics hold; what the whole node may hold is the relays' to watch.
 //
-//   check() ──▶ put() ──▶ Writer ──commit──▶ on_outcome
+//   check() ──▶ offer() ──▶ Writer ──commit──▶ on_outcome
 //
-// Bounded: some 2,500 events wait for their commit; then put() waits. Where the database has no room, what
+// Bounded: some 2,500 events wait for their commit; then offer() waits. Where the database has no room, what
 // waits fails at once (Outcome::storage_full): a caller holds its events back as long as the storage is full.
 #pragma once
 
@@ -58,8 +58,8 @@ class Import final : private CommitListener {
   // thread: takes 50 us, most of it for the signature.
   [[nodiscard]] tl::expected<Incoming, std::string_view> check(std::string_view text) const;
   // Its on_outcome is called after its commit, on the executor. Waits while too many events are under way.
-  Task<void> put(Incoming incoming);
-  // Until everything is committed or has failed. No put() after it.
+  Task<void> offer(Incoming incoming);
+  // Until everything is committed or has failed. No offer() after it.
   Task<void> finish();
 
  private:

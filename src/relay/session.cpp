@@ -301,7 +301,7 @@ void Session::handle(nostr::EventMessage message, std::size_t bytes) {
   auto admitted = admit(std::move(event), Source::ws, sender, services_.settings.load()->rules, *blocks,
                         *topics, services_.known, seconds_of(services_.clock.now()));
   if (!admitted) {
-    if (admitted.error() == Reason::already_stored) return settle(id, Outcome::duplicate);
+    if (admitted.error() == Reason::already_stored) return answer_event(id, Outcome::duplicate);
     return refuse(id, admitted.error());
   }
   if (const auto why = held_back(admitted->incoming, *topics, services_.pressure)) {
@@ -324,7 +324,7 @@ void Session::store(Incoming incoming) {
   ++events_under_way_;
   incoming.on_outcome = [session = shared_from_this(), id](Outcome outcome) {
     asio::dispatch(session->executor_, [session, id, outcome] {
-      session->settle(id, outcome);
+      session->answer_event(id, outcome);
       --session->events_under_way_;
       session->close_when_answered();
     });
@@ -339,7 +339,7 @@ void Session::store(Incoming incoming) {
   if (connection_) connection_->pause_reading();
 }
 
-void Session::settle(const nostr::EventId& id, Outcome outcome) {
+void Session::answer_event(const nostr::EventId& id, Outcome outcome) {
   switch (outcome) {
     case Outcome::stored:
       return answer(id, true, "");

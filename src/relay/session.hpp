@@ -69,7 +69,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void challenge_for(const std::vector<nostr::Filter>& filters);
   void answer(const nostr::EventId& id, bool accepted, std::string_view text);
   void refuse(const nostr::EventId& id, nostr::Reason reason);
-  void settle(const nostr::EventId& id, Outcome outcome);
+  void answer_event(const nostr::EventId& id, Outcome outcome);
   void store(Incoming incoming);
   // One more in a row; too many end the connection, with this reason.
   void bad_message(std::string_view reason);
