@@ -106,7 +106,7 @@ void refuse_broken_text(std::string_view word) {
   throw UsageError(fmt::format("'{}' is not UTF-8", shown));
 }
 
-// What another subcommand takes would be passed over here: `orders halt --status pending` would halt all.
+// Options of another subcommand would be ignored here: `orders halt --status pending` would halt all.
 void refuse_options_of_others(const Command& command, const Arguments& arguments) {
   if (arguments.words.empty()) return;
   const auto& verb = arguments.words[0];

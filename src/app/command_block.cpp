@@ -1,4 +1,4 @@
-// What the operator keeps out of the relay. Changes are seen by running relays at once.
+// Manages what the operator keeps out of the relay. Running relays see changes at once.
 #include <optional>
 #include <string>
 #include <vector>

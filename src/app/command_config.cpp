@@ -199,7 +199,7 @@ Task<void> change_key(pg::Connection& connection, const std::vector<Config>& nod
   for (int tries = 0; tries < kTriesMax; ++tries) {
     const auto deadline = answer_deadline();
     const auto rows = co_await read_service_configs(connection, deadline);
-    // What somebody has put there by hand can be taken away, whatever and wherever it is.
+    // An entry that was written by hand can be removed, whatever and wherever it is.
     const auto stored = stored_value(rows, key, !value);
     if (!value && !stored.value) refuse_foreign(nodes.front(), key);
     if (stored.value == value) {
@@ -258,7 +258,7 @@ int unset_key(const Arguments& arguments) {
   const auto& words = arguments.words;
   if (words.size() != 2) throw UsageError("config unset: name one key");
   const auto config = load_config(arguments);
-  // A key that is none, or not live, can stand in the database only by hand: then it may go.
+  // An entry that is no key, or not a live one, can only have been written by hand: it may go.
   if (const auto* spec = schema().find(words[1]); spec != nullptr && spec->live)
     refuse_unchangeable(config, words[1]);
   const auto nodes = node_configs(config, running_instances(data_folder(config)));

@@ -64,7 +64,7 @@ class Report {
   bool failed_ = false;
 };
 
-// `running`: with the flags and the environment of a node that runs, whose next start it would be.
+// `running`: checks what the next start of a running node would see, with its flags and environment.
 void check_configuration(Report& report, const Config& config, std::vector<std::string> roles, bool running) {
   const auto checked = check_node(config, {.roles = std::move(roles)}, !running);
   if (!checked) {

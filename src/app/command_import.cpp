@@ -26,7 +26,7 @@ constexpr std::size_t kChunkLines = 512;
 constexpr std::chrono::milliseconds kChunkWait(200);
 // Of each reason; the summary counts the rest.
 constexpr std::uint64_t kToldPerReason = 20;
-// So many events are not refused one by one: then the database has a problem.
+// When so many events fail in a row, the database has a problem, and not the events.
 constexpr std::uint64_t kFailedMax = 100;
 constexpr std::int64_t kSkipMax = 1'000'000'000'000;
 // While the database has no room: how often the import looks whether that is over.

@@ -47,7 +47,7 @@ int run_psql(const Arguments& arguments) {
   const auto database = database_in_use(config);
   refuse_stopped(config, database);
   setenv("PGAPPNAME", "todoke psql", 0);
-  // So that the orders' tables need no schema in front; what the caller has set comes later and wins.
+  // So that the orders' tables need no schema in front; settings of the caller come later and win.
   const char* own = std::getenv("PGOPTIONS");
   const auto search = fmt::format("-c search_path=\"$user\",public,orders {}", own == nullptr ? "" : own);
   setenv("PGOPTIONS", search.c_str(), 1);

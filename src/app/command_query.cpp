@@ -35,7 +35,7 @@ struct Query {
   }
 };
 
-// Which filters a relay knows is its own matter; what is no JSON object is none anywhere.
+// A relay decides itself which filters it knows; a text that is no JSON object is a filter nowhere.
 std::vector<std::string> read_filters(const std::vector<std::string>& words) {
   for (const auto& word : words) {
     const auto first = word.find_first_not_of(" \t\r\n");

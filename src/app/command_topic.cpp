@@ -1,4 +1,4 @@
-// Which topics the node takes. Changes are seen by running relays at once.
+// Manages which topics the node takes. Running relays see changes at once.
 #include <cstdio>
 #include <vector>
 
@@ -49,7 +49,7 @@ Task<void> list_topics(pg::Connection& connection) {
   }
 }
 
-// Pressure 3 by backlog: a topic more would be rows more for consumers that are far behind already.
+// Pressure 3 by backlog: a further topic would mean further rows for consumers that are far behind already.
 Task<void> refuse_under_pressure(pg::Connection& connection, outbox::PressureThresholds thresholds,
                                  std::string topic_id) {
   const auto rows = co_await connection.query(sql::kMandatoryBacklog, {topic_id}, answer_deadline());

@@ -48,7 +48,7 @@ bool is_listening(const embedded::Layout& layout) {
   if (path.size() >= sizeof(address.sun_path)) return false;
   path.copy(static_cast<char*>(address.sun_path), path.size());
   const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  // EAGAIN: so many are waiting to be let in that nobody else may wait.
+  // EAGAIN: the queue of those that wait to be let in is full.
   return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
          errno == EAGAIN;
 }

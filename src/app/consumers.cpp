@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using outbox::ConsumerView;
 
 constexpr std::chrono::milliseconds kLookEvery = 500ms;
-// Nobody holds the name: ten seconds, the lease of a node that has died, and there is none that would do it.
+// No node holds the name for ten seconds, the lease of a node that has died: then none runs that could do it.
 constexpr int kLooksWithoutNode = 20;
 constexpr std::int32_t kLettersListed = 1'000;
 
@@ -36,7 +36,7 @@ std::string duration(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3'600);
 }
 
-// Whether nodes run it, and not somebody outside: only then can be told whether it runs.
+// Whether nodes run it, and not a program outside: only then can a command tell whether it runs.
 bool is_own(const ConsumerView& view) {
   return view.epoch > 0 || is_own_consumer(view.name);
 }

@@ -24,7 +24,7 @@ std::filesystem::path folder_of(const std::filesystem::path& data_dir) {
 }
 
 // When a process began, in clock ticks since boot: a pid that was used again has another value. Nothing for
-// one that has ended, also while nobody has asked for its end yet (a zombie).
+// one that has ended, also when it is a zombie.
 std::string start_time_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;

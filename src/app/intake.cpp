@@ -13,7 +13,7 @@ namespace {
 
 using nostr::Reason;
 
-// So many events are not refused one by one: then the database has a problem.
+// When so many events fail in a row, the database has a problem, and not the events.
 constexpr std::uint64_t kIntakeFailedMax = 100;
 constexpr std::chrono::seconds kLookForRoom(1);
 

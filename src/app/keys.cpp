@@ -25,7 +25,7 @@ std::span<const KeySpec* const> keys::all() {
 namespace {
 
 // Keys of former versions that configurations may still set: they have no effect, the log and `todoke doctor`
-// say so, and nothing is refused. A key that goes gets a line here.
+// say so, and the start goes on. A key that is removed gets a line here.
 constexpr RemovedKey kRemovedKeys[] = {
     {"database.connect_timeout", "it is 5s for everybody"},
     {"database.embedded_user", "use server.user"},

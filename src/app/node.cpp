@@ -52,8 +52,8 @@
 namespace todoke::app {
 namespace {
 
-// Stopping takes server.drain_timeout and then the shutdown of the services and the database. What hangs
-// beyond this is cut, so that Ctrl-C always works.
+// Stopping takes server.drain_timeout and then the shutdown of the services and the database. A service that
+// hangs for longer is cut, so that Ctrl-C always works.
 constexpr std::chrono::milliseconds kStopLimitAfterDrain(2'800);
 // The exit code then: not everything stopped as asked.
 constexpr int kExitCut = 1;
@@ -169,7 +169,7 @@ class Node {
     frame_.supervisor.add(std::make_shared<DatabaseService>(
         runtime_.main(), frame_.pools, std::move(database_.owner_url), state_.board, state_.registry));
     frame_.supervisor.add(frame_.listener);
-    // Before what it configures, which so starts with the values of the database.
+    // Before the services that it configures, so that they start with the values of the database.
     frame_.supervisor.add(config_service_);
     frame_.live.on_change(configure_logs);
     frame_.live.on_change([this](const Config& config) {
@@ -232,7 +232,8 @@ class Node {
     co_await stop_.wait();
   }
 
-  // The embedded database has a lock of its own; this one speaks before a port in use does.
+  // The embedded database has a lock of its own; this check comes before the ports are taken, and says more
+  // than a port in use.
   void refuse_second_node() const {
     if (!database_.embedded) return;
     for (const auto& other : running_instances(folder_)) {
@@ -249,8 +250,8 @@ class Node {
     for (const auto& warning : exposure_warnings(config_, options_.roles)) log::warning("node", warning);
   }
 
-  // What root was needed for is done: ports below 1024 are taken, and certificates and tokens that nobody
-  // else may see are read.
+  // The work that needs root is done: ports below 1024 are taken, and certificates and tokens that only root
+  // can read are read.
   void leave_root() {
     if (postgres_ && gives_up_root(config_)) postgres_->read_certificate();
     user_ = give_up_root(config_, folder_, database_.embedded);

@@ -20,8 +20,8 @@ pg::PoolOptions room(pg::PoolOptions options, std::string name, std::size_t conn
   return options;
 }
 
-// A read has one process: workers of a parallel plan would take the other processors from everybody else, at
-// full priority. What compiling a plan saves, a page of a thousand rows does not bring back.
+// A read has one process: the workers of a parallel plan would take the other processors, at full priority.
+// No compiled plans: for a page of a thousand rows compiling costs more than it saves.
 pg::PoolOptions for_the_public(pg::PoolOptions options) {
   options.connect.settings.emplace_back("options", "-c max_parallel_workers_per_gather=0 -c jit=off");
   return options;

@@ -85,7 +85,7 @@ nostr::SecretKey read_key_file(const std::string& path) {
   text = begin == std::string_view::npos ? std::string_view()
                                          : text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
   const auto key = nostr::SecretKey::from_hex(text);
-  // Wiped whatever comes: what is in the file may be a key in another form.
+  // Wiped in any case: the file may hold a key in another form.
   bytes.fill('\0');
   if (!key) throw UserError(fmt::format("{} holds no secret key: it is 64 hex digits in lower case", path));
   return *key;

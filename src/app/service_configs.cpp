@@ -9,7 +9,7 @@
 namespace todoke::app {
 namespace {
 
-// Ten times the keys that there are: what is beyond was not written by us.
+// Ten times the keys that there are: further rows were not written by this program.
 constexpr std::int32_t kLinesMax = 2'000;
 
 }  // namespace

@@ -215,7 +215,7 @@ std::string allowed_values(const KeySpec& spec) {
 Expected<ConfigValue> parse_value(const KeySpec& spec, std::string_view raw) {
   const auto text = trimmed(raw);
   const auto refused = [&] { return refuse(fmt::format("allowed: {}", allowed_values(spec))); };
-  // What people write goes into JSON, the log and the database; a path may have any bytes.
+  // Values go into JSON, the log and the database, so they are UTF-8; a path may have any bytes.
   if (spec.type != KeyType::path && !is_utf8(text)) return refuse("it is not UTF-8");
   switch (spec.type) {
     case KeyType::text:

@@ -69,7 +69,7 @@ bool is_low_surrogate(unsigned unit) {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// With U+FFFD in the place of each byte that is no part of a character.
+// With U+FFFD instead of each byte that is no part of a character.
 std::string replace_invalid(std::string_view text) {
   std::string valid;
   while (!text.empty()) {

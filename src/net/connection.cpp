@@ -123,8 +123,8 @@ void Connection::bark() {
   }
 }
 
-// Between requests that is what becomes of every connection; after a TLS handshake nobody has asked for
-// anything.
+// Every connection ends so between two requests; after a TLS handshake the client has not asked for anything
+// yet.
 void Connection::end_idle() {
   if (requests_ == 1) {
     context_->refused(Refusal::silent, transport_->peer_ip());
@@ -500,7 +500,7 @@ void Connection::account(int status) {
   current_.span.set("http.status", std::int64_t{status});
   if (status >= 500) current_.span.fail();
   current_.span.end();
-  // Of clients' mistakes there can be any number: they are counted, and logged at debug.
+  // Clients can make any number of mistakes: they are counted, and logged at debug only.
   const auto level = status < 500 ? log::Level::debug : log::Level::info;
   log::write(level, "http", "request",
              {{"listener", context_->listener},

@@ -55,7 +55,7 @@ void RateLimiter::charge(std::span<const Charge> charges, double cost) {
 
 RateLimiter::Verdict RateLimiter::pay(std::span<const Charge> charges, double cost, bool may_owe) {
   const auto now = clock_.steady();
-  // A bucket that something was taken from is not full, so it stays where it is while the others are found.
+  // A bucket from which tokens were taken is not full, so it is not removed while the others are found.
   std::array<Level*, kChargesMax> paid{};
   auto end = paid.begin();
   for (const auto& charge : charges) {

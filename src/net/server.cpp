@@ -24,15 +24,15 @@ namespace {
 constexpr std::chrono::milliseconds kAcceptPause(100);
 constexpr std::chrono::seconds kAcceptComplaintInterval(60);
 constexpr std::chrono::seconds kResolveTimeout(10);
-// Connections beyond a bound that are told so at the same time; further ones are closed without a word.
-// Closing at once after the answer would make their kernel drop it, so they have a moment to hang up.
+// How many refused connections get an answer at the same time; further ones are closed without one. A close
+// right after the answer would make the client's kernel drop it, so they have a moment to hang up.
 constexpr std::size_t kRefusalsMax = 64;
 constexpr std::chrono::milliseconds kRefusalTimeout(1'000);
 // What they send meanwhile is read and dropped, so many times.
 constexpr std::size_t kRefusalReadBytes = 16 * 1024;
 constexpr unsigned kRefusalReadsMax = 8;
 // Connections that a worker has been given and has not begun with. Further ones wait here, and not in the
-// line of the worker's loop before those whom it serves.
+// worker's loop, where they would hold up the connections that it serves.
 constexpr std::size_t kBeginningMax = 16;
 // How often the log says that handlers keep the server from stopping.
 constexpr std::chrono::seconds kStragglerComplaintInterval(5);
@@ -138,7 +138,8 @@ struct HttpServer::State {
   std::shared_ptr<ServerContext> context;
   SharedValue<TlsContextPtr> tls{std::make_shared<const TlsContextPtr>()};
   std::unique_ptr<Listener> listener;
-  // While run() accepts: who has said nothing yet, who has and waits for a worker, who is refused.
+  // While run() accepts: the connections that have said nothing yet, those that wait for a worker, and those
+  // that are refused.
   std::unique_ptr<Porch> silent;
   std::deque<Guest> ready;
   std::unique_ptr<Porch> refused;
@@ -351,7 +352,7 @@ std::shared_ptr<Lane> HttpServer::State::lane_with_room() {
 void HttpServer::State::serve(const std::shared_ptr<Lane>& lane, Guest guest) {
   ++lane->beginning;
   ++served;
-  // run() waits for the end of each, which is told here, and so for its beginning.
+  // `this` outlives the call: run() waits until every connection has ended.
   auto begun = [this, lane] {
     asio::post(executor, [this, lane] {
       --lane->beginning;

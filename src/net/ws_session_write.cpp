@@ -134,8 +134,8 @@ void WsSession::written() {
   }
 }
 
-// A peer that sends and is gone resets the connection with the first answer to it. What has arrived from it
-// by then is in the socket: reading goes on, and ends by itself behind it.
+// A peer that sends and goes away resets the connection at the first answer. The messages that arrived before
+// are still in the socket: reading goes on, and ends by itself after them.
 void WsSession::write_failed(std::string_view why) {
   if (broken_ || closing_) return cut(why);
   log::debug("ws", "the peer takes nothing any more", {{"why", why}});

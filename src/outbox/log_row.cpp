@@ -3,7 +3,7 @@
 namespace todoke::outbox {
 namespace {
 
-// FNV-1a: what it has to find is a row too many or too few, not an adversary.
+// FNV-1a: it has to find a missing or a further row, and no adversary.
 constexpr std::uint64_t kFnvOffset = 14695981039346656037ULL;
 constexpr std::uint64_t kFnvPrime = 1099511628211ULL;
 

@@ -122,7 +122,8 @@ Task<bool> LogRetention::drop(pg::Connection& connection, pg::Row partition, Dea
   const auto first_seq = partition.get<std::int64_t>("first_seq");
   const auto last_seq = partition.get<std::int64_t>("last_seq");
   const auto table = partition.get<std::string>("table_name");
-  // Told before it is done: a consumer that looks in between sees that its rows are gone, not an empty log.
+  // Marks the consumers before it drops: one that looks in between sees that its rows are gone, and not an
+  // empty log.
   co_await raise_floor(connection, last_seq, deadline);
   pg::Params params(first_seq);
   const auto dropped =
@@ -172,7 +173,7 @@ Task<pg::Batch> LogRetention::cut_ranges(pg::Connection& connection, std::int64_
 Task<void> LogRetention::delete_rows(pg::Connection& connection, Deadline deadline) {
   const auto limit = co_await bound(connection, deadline);
   for (int i = 0; i < kBatchesOfRound && !stop_asked(); ++i) {
-    // Up to where everybody has read by their age; beyond it only what is too old for anybody.
+    // Up to here every mandatory consumer has read, so rows go by `keep`; beyond it they go by `keep_max`.
     auto count = co_await delete_batch(connection, options_.keep, limit.seq, deadline);
     if (count == 0) {
       count = co_await delete_batch(connection, options_.keep_max, std::numeric_limits<std::int64_t>::max(),

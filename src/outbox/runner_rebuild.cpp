@@ -29,7 +29,7 @@ void Runner::start_rebuild(Held held) {
 }
 
 // The new store holds what is in effect at some moment after `head` was read; what the log says after `head`
-// is applied to it again, which changes nothing that is right already.
+// is applied to it again, which does not change what is right already.
 Task<void> Runner::rebuild(Held held) {
   const auto small = Deadline::after(kRebuildStepMax);
   Seq head{0};

@@ -57,7 +57,7 @@ std::string check_url(const std::string& url) {
   return password;
 }
 
-// What one attempt owns. Shared with the blocking pool, which may still be in a name lookup when we have
+// The state of one attempt. Shared with the blocking pool, which may still be in a name lookup when we have
 // given up.
 struct Attempt {
   explicit Attempt(Settings all) : settings(std::move(all)) {}

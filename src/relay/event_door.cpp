@@ -34,7 +34,7 @@ struct Verdict {
   Outcome outcome = Outcome::failed;
 };
 
-// Whoever waits for a verdict, on a loop that may go before it is told.
+// A caller that waits for a verdict, on a loop that may end before the verdict comes.
 class Waiting {
  public:
   explicit Waiting(Executor executor) : told_(std::move(executor)) { verdict_->told = &told_; }

@@ -17,7 +17,7 @@ using outbox::GossipVerdict;
 
 constexpr std::string_view kOtherTopic = "other_topic";
 
-// Refusals that tell nothing of whoever passed the event on: another node may take it.
+// Refusals for which the neighbour that passed the event on is not to blame: another node may take it.
 bool is_of_this_node(Reason reason) {
   switch (reason) {
     case Reason::topic_not_enabled:

@@ -61,7 +61,7 @@ net::Response rpc_result(std::string_view result) {
   return rpc_response(kManaged, fmt::format(R"({{"result":{}}})", result));
 }
 
-// Who has signed the request; refused: why nobody has who may. Any path of this relay may stand in `u`:
+// The admin who has signed the request; refused: why none has. Any path of this relay may stand in `u`:
 // clients name the relay, not what they ask of it.
 Expected<std::string> signer_of(const net::Request& request, const std::vector<std::string>& admins,
                                 const nostr::AuthTarget& target, std::chrono::sys_seconds now) {

@@ -404,8 +404,8 @@ std::size_t Reader::limit_of(const Filter& filter) const {
                                limits.limit_max);
 }
 
-// What the index finds. Asked before a connection is taken: whoever waits for a second one while holding a
-// first can wait for ever.
+// The events that the index finds. Asks before it takes a connection: a read that waits for a second one
+// while it holds a first can wait for ever.
 Task<outbox::SearchResult> Reader::find_ranked(const Filter& filter, Deadline deadline,
                                                ReadInterruptPtr interrupt) {
   const auto plan = plan_read(filter, policy_);

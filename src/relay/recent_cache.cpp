@@ -189,7 +189,7 @@ bool RecentCache::find(const nostr::Filter& filter, std::size_t limit, const Vie
     if (!page.add(entry)) return true;
   }
   if (window.complete) return true;
-  // Deletions have thinned it out: the next one who asks for it fills it anew.
+  // Deletions have thinned it out: the next REQ that asks for it fills it anew.
   if (window.events.size() * 2 < window.events_when_cut) drop(found);
   return false;
 }

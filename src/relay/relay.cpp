@@ -420,7 +420,7 @@ class Relay {
 
 namespace {
 
-// What must be there before the others start, and what has no better place.
+// Does what must be done before the relay's other services start, and checks the sessions in each round.
 class RelayService final : public PeriodicService {
  public:
   RelayService(const Executor& executor, pg::Pool& pool, std::shared_ptr<Relay> relay,

@@ -25,7 +25,7 @@ namespace {
 using nostr::Reason;
 using Answer = nostr::MessageRefusal::Answer;
 
-// Messages in a row that nobody can understand, or CLOSEs beyond the rate: this is no client.
+// So many messages in a row that can't be understood, or CLOSEs beyond the rate, come from no real client.
 constexpr std::size_t kBadMessagesMax = 100;
 // Messages beyond the rate, more than within it: then a client is made to slow down, to one message a second,
 // by which time there is often a token for it.
@@ -165,10 +165,9 @@ void Session::refuse(const nostr::EventId& id, Reason reason) {
   answer(id, false, text_of(reason));
 }
 
-// The address pays always, so that keys, of which anybody can make as many as he likes, open no new
-// allowance; a key that was proven pays besides, wherever it is. Where an operator grants an address more
-// than one client's rates (limits.address_factor), those who have proven no key share one client's among
-// them.
+// The address always pays: anybody can make any number of keys, and they must not open new allowances. A key
+// that was proven pays besides, whatever address it comes from. Where an operator grants an address the rates
+// of several clients (limits.address_factor), its clients that have proven no key share the rates of one.
 template <class Use>
 auto Session::with_payers(const nostr::Pubkey* author, const Use& use) const {
   using Charge = net::RateLimiter::Charge;
@@ -206,8 +205,8 @@ bool Session::pays(net::RateLimiter& rate, std::string_view what, double cost, c
   return false;
 }
 
-// A refusal costs the node a message's inflation, reading and answer all the same. What a client has left
-// behind that sent too much and has hung up is not read one by one.
+// A refusal costs the node a message's inflation, reading and answer all the same. Messages that a client has
+// left behind, having sent too much and hung up, are not read one by one.
 void Session::read_slower() {
   if (!connection_) return;
   services_.metrics.slowed.add();

@@ -4,11 +4,11 @@
 -- name: lock_log
 SELECT waited, head, since, moved FROM cn_relay.lock_log($1);
 
--- A batch whose events can't affect each other. Tells what became of each (0 stored, 1 already there,
--- 2 a newer version is there, 3 deleted by its author or, a gift wrap, by a recipient, 4 these have vanished, 5 to 7 its author,
--- itself or one of its topics is blocked), the seqs of those stored, and the versions replaced. Relays refuse what is blocked
--- themselves; what was on its way when the block was made is refused here, for an hour: a look-up takes 9 us an event.
--- Scalar subqueries and LATERAL keep every lookup an index probe, whatever the planner believes of table sizes.
+-- A batch whose events can't affect each other. Returns the outcome of each (0 stored, 1 already there, 2 a newer version is
+-- there, 3 deleted by its author or, a gift wrap, by a recipient, 4 these have vanished, 5 to 7 its author, itself or one of
+-- its topics is blocked), the seqs of those stored, and the versions replaced. Relays refuse what is blocked themselves; what
+-- was on its way when the block was made is refused here, for an hour: a look-up takes 9 us an event. Scalar subqueries and
+-- LATERAL keep every lookup an index probe, whatever the planner believes of table sizes.
 -- name: store_events
 WITH i AS MATERIALIZED (
   SELECT * FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::text[], $6::text[], $7::text[],
@@ -180,8 +180,8 @@ ON CONFLICT (pubkey) DO UPDATE SET request_id = excluded.request_id, until = exc
   requested_at = excluded.requested_at, pass = NULL, done_at = NULL
   WHERE q.until < excluded.until;
 
--- Deletes these events and says so in the log with the reason $4, also of those that were not in effect any more: whoever
--- keeps them hears that they are to be erased, and `todoke audit` that they are not lost. Returns those that were there.
+-- Deletes these events and says so in the log with the reason $4, also of those that were not in effect any more: consumers
+-- that keep them learn that they must erase them, and `todoke audit` that they are not lost. Returns those that were there.
 -- name: erase_events
 WITH hit AS MATERIALIZED (
   SELECT e.* FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS k (event_id, ingested_at, lifetime, ord)
@@ -204,8 +204,8 @@ WITH hit AS MATERIALIZED (
 SELECT hit.event_id, hit.created_at, cn_relay.erase(hit.event_id, hit.ingested_at, hit.lifetime) IS NULL AS erased
 FROM hit ORDER BY hit.ord;
 
--- What consumers could not handle of erased events, with what they said of it. After erase_events and in its transaction:
--- a consumer that buries a row locks the event first, so its letter can be seen here, or it finds no event and writes none.
+-- Deletes the dead letters of consumers about erased events. After erase_events and in its transaction: a consumer that buries
+-- a row locks the event first, so its letter can be seen here, or it finds no event and writes none.
 -- name: forget_dead_letters
 DELETE FROM cn_relay.consumer_dead_letters WHERE event_id = ANY ($1::text[]);
 
