@@ -166,6 +166,14 @@ TEST_F(Roles, ANodeCanNotPutATriggerOfTheOwnersOnATableOfItsOwn) {
   }
 }
 
+TEST_F(Roles, OnlyRolesThatWereGrantedItCallWhatActsAsTheOwner) {
+  migrate_as_owner();
+  SqlSession session(url_as(node()));
+  EXPECT_THAT(session.run("SELECT oid::regprocedure FROM pg_proc WHERE prosecdef AND"
+                          " has_function_privilege('public', oid, 'EXECUTE')"),
+              testing::IsEmpty());
+}
+
 TEST_F(Roles, TemporaryTablesDoNotStandInForTheCatalogInFunctionsOfTheOwner) {
   migrate_as_owner();
   SqlSession session(url_as(node()));
