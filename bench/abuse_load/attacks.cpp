@@ -86,6 +86,42 @@ std::string bomb() {
   return frame;
 }
 
+// Writes what is left of each message but its last byte.
+void unfinished(std::uint16_t port, const std::atomic<bool>& over) {
+  std::string frame;
+  net::append_frame(frame, 0x81, std::string(1'000'000, 'x'), net::Masking::random);
+  frame.pop_back();
+  std::deque<HostileClient> held;
+  while (!over) {
+    auto client = websocket(port);
+    if (client && client->write(frame)) held.push_back(std::move(*client));
+    if (held.size() > kHeldMax) held.pop_front();
+  }
+}
+
+// A thousand, which are written at once.
+std::string row_of(std::uint8_t first_byte) {
+  std::string frames;
+  for (std::size_t i = 0; i < kRowMax; ++i) net::append_frame(frames, first_byte, "", net::Masking::random);
+  return frames;
+}
+
+std::string begun_message() {
+  std::string frame;
+  net::append_frame(frame, 0x01, "[", net::Masking::random);
+  return frame;
+}
+
+// One message in frames with nothing in them, for as long as the node listens.
+void empty_frames(std::uint16_t port, const std::atomic<bool>& over) {
+  const auto frames = row_of(0x00);
+  while (!over) {
+    auto client = websocket(port);
+    bool goes_on = client && client->write(begun_message());
+    while (goes_on && !over) goes_on = client->write(frames);
+  }
+}
+
 // Whatever the node thinks of it: a question with as many filters as it takes.
 std::string question() {
   std::string filters;
@@ -99,6 +135,9 @@ const std::vector<Attack>& attacks() {
   static const std::vector<Attack> kAttacks{
       {"silent connections", silent},
       {"messages that never end", never_ending},
+      {"messages all but a byte", unfinished},
+      {"frames with nothing in them", empty_frames},
+      {"pings", [](auto port, const auto& over) { repeat(port, over, row_of(0x89)); }},
       {"deflate bombs", [](auto port, const auto& over) { repeat(port, over, bomb()); }},
       {"garbage", [](auto port, const auto& over) { repeat(port, over, text("[[[[")); }},
       {"questions beyond the rate", [](auto port, const auto& over) { repeat(port, over, question()); }},

@@ -14,6 +14,9 @@ namespace todoke::app {
 namespace {
 
 constexpr rlim_t kFilesBesideConnections = 256;
+// TLS handshakes of an address, of which each takes half a millisecond of a processor: many times what
+// clients need that keep their connections.
+constexpr double kHandshakesPerMinute = 600;
 
 }  // namespace
 
@@ -31,6 +34,8 @@ net::ServerConfig public_server_config(const Config& config) {
   if (config.get(net::keys::kRates) == "on") {
     server.limits.connections_per_address =
         static_cast<std::size_t>(config.get(net::keys::kConnectionsPerAddress));
+    server.limits.handshakes_per_minute =
+        kHandshakesPerMinute * static_cast<double>(config.get(relay::keys::kAddressFactor));
   }
   return server;
 }

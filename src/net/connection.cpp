@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
 #include "base/attempt.hpp"
@@ -193,7 +194,7 @@ Task<bool> Connection::serve_request() {
   if (const auto hosts = context_->hosts->load(); !is_for(*hosts, request, current_.http10)) {
     context_->metrics.host_refused();
     const Fault fault{421, "MISDIRECTED_REQUEST", std::string(kForeignHost)};
-    co_return co_await refuse_and_close(fault);
+    co_return co_await charge_and_refuse(request, fault);
   }
 
   auto match = context_->router->match(request);
@@ -267,7 +268,7 @@ Task<bool> Connection::read_head(RequestParser& parser) {
   while (true) {
     const auto consumed = parser.feed(input_);
     input_.erase(0, consumed);
-    if (parser.state() == ParseState::failed) co_return co_await refuse_and_close(parser.fault());
+    if (parser.state() == ParseState::failed) co_return co_await refuse_unreadable(parser.fault());
     if (parser.state() != ParseState::head) co_return true;
     const bool more = co_await read_more(kReadHeadBytes);
     if (!more) co_return false;
@@ -280,14 +281,33 @@ Task<bool> Connection::read_head(RequestParser& parser) {
 
 Task<bool> Connection::read_body(RequestParser& parser) {
   enter(Phase::body, context_->limits.body_timeout);
-  while (true) {
+  std::optional<ClientMemory::Holder> held;
+  for (std::size_t bytes = 0;;) {
     const auto consumed = parser.feed(input_);
     input_.erase(0, consumed);
+    bytes += consumed;
     if (parser.state() == ParseState::failed) co_return co_await refuse_and_close(parser.fault());
     if (parser.state() == ParseState::complete) co_return true;
+    if (!held) hold_body(held);
+    held->hold(bytes);
     const bool more = co_await read_more(kReadBodyBytes);
     if (!more) co_return false;
   }
+}
+
+void Connection::hold_body(std::optional<ClientMemory::Holder>& held) {
+  held.emplace(context_->unfinished, current_.client,
+               [weak = weak_from_this(), executor = transport_->executor()] {
+                 asio::post(executor, [weak] {
+                   if (const auto self = weak.lock()) self->give_way();
+                 });
+               });
+}
+
+// The body may have come to its end meanwhile.
+void Connection::give_way() {
+  if (phase_ == Phase::body)
+    answer_late(503, "TOO_MANY_REQUESTS", "too many requests are on their way; try again later");
 }
 
 Task<bool> Connection::read_more(std::size_t most) {
@@ -333,6 +353,7 @@ void Connection::begin(RequestParser& parser, Request& request) {
   request.peer_ip = transport_->peer_ip();
   auto client = client_view(request.peer_ip, transport_->secure(), request.headers, context_->proxies);
   request.client_ip = std::move(client.ip);
+  current_.client = network_of(request.client_ip, context_->limits.prefixes);
   if (is_forwarded(request.headers) && !context_->proxies.contains(request.peer_ip))
     context_->refusals.forwarded(request.peer_ip);
   request.secure = client.secure;
@@ -395,7 +416,7 @@ Task<void> Connection::upgrade(const Route& route, Request& request) {
   }
   co_await send(acceptance.response);
   account(acceptance.response.status);
-  upgraded_ = std::make_unique<Upgraded>(route, acceptance.agreement, std::move(handler));
+  upgraded_ = std::make_unique<Upgraded>(route, acceptance.agreement, std::move(handler), current_.client);
 }
 
 Task<void> Connection::serve_websocket() {
@@ -406,9 +427,14 @@ Task<void> Connection::serve_websocket() {
     websocket_ = connection;
     if (context_->draining) drain();
   };
-  co_await run_websocket_server(transport_, std::move(input_), upgraded_->agreement,
-                                std::move(upgraded_->handler), upgraded_->route.ws_options,
-                                context_->ws_metrics, std::move(keep));
+  WsServerSetup setup{transport_,
+                      std::move(input_),
+                      upgraded_->agreement,
+                      std::move(upgraded_->handler),
+                      upgraded_->route.ws_options,
+                      context_->ws_metrics,
+                      {context_->unfinished, std::move(upgraded_->client)}};
+  co_await run_websocket_server(std::move(setup), std::move(keep));
 }
 
 Task<bool> Connection::answer(Response response, bool unread_body) {
@@ -434,6 +460,19 @@ Task<bool> Connection::refuse_and_close(const Fault& fault) {
 Task<bool> Connection::refuse_and_close(Response response) {
   current_.keep_alive = false;
   co_return co_await answer(std::move(response), true);
+}
+
+Task<bool> Connection::charge_and_refuse(const Request& request, const Fault& fault) {
+  if (auto limited = pay_toll(request)) co_return co_await refuse_and_close(std::move(*limited));
+  co_return co_await refuse_and_close(fault);
+}
+
+// A proxy does not pay for what its clients send.
+Task<bool> Connection::refuse_unreadable(const Fault& fault) {
+  Request unreadable;
+  unreadable.client_ip = transport_->peer_ip();
+  if (context_->proxies.contains(unreadable.client_ip)) co_return co_await refuse_and_close(fault);
+  co_return co_await charge_and_refuse(unreadable, fault);
 }
 
 std::optional<Response> Connection::pay_toll(const Request& request) {

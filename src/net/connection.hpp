@@ -10,6 +10,7 @@
 #include "base/shared_value.hpp"
 #include "base/trace.hpp"
 #include "net/address_places.hpp"
+#include "net/client_memory.hpp"
 #include "net/http_codec.hpp"
 #include "net/proxies.hpp"
 #include "net/refusal_log.hpp"
@@ -36,6 +37,8 @@ struct ServerContext {
         ws_metrics(registry),
         refusals("http", registry),
         places(std::make_shared<AddressPlaces>(limits.connections_per_address, limits.prefixes)),
+        unfinished(std::make_shared<ClientMemory>(metrics.unfinished_bytes, metrics.unfinished_dropped,
+                                                  limits.unfinished_bytes_max)),
         tracer(t) {}
 
   // Counts and tells of a connection that is not served.
@@ -54,6 +57,7 @@ struct ServerContext {
   WsMetrics ws_metrics;
   RefusalLog refusals;
   const std::shared_ptr<AddressPlaces> places;
+  const std::shared_ptr<ClientMemory> unfinished;
   Tracer* const tracer;
   std::atomic<bool> draining{false};
 };
@@ -84,6 +88,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::string method;
     std::string pattern;
     std::string id;
+    std::string client;  // its network
     SteadyTime since{};
     Span span;
     bool head_only = false;
@@ -93,11 +98,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // A WebSocket that begins when the request that asked for it, and all that it holds in memory, is gone.
   struct Upgraded {
-    Upgraded(const Route& r, WsAgreement a, std::shared_ptr<WsHandler> h)
-        : route(r), agreement(a), handler(std::move(h)) {}
+    Upgraded(const Route& r, WsAgreement a, std::shared_ptr<WsHandler> h, std::string c)
+        : route(r), agreement(a), handler(std::move(h)), client(std::move(c)) {}
     const Route& route;
     WsAgreement agreement;
     std::shared_ptr<WsHandler> handler;
+    std::string client;  // its network
   };
 
   void enter(Phase phase, std::chrono::nanoseconds limit);
@@ -112,6 +118,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<bool> read_body(RequestParser& parser);
   Task<bool> read_more(std::size_t most);
   Task<void> discard_input();
+  void hold_body(std::optional<ClientMemory::Holder>& held);
+  void give_way();
 
   void begin_unknown();
   void begin(RequestParser& parser, Request& request);
@@ -125,6 +133,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // `unread_body`: the client may still be sending a body that the server will not read.
   Task<bool> answer(Response response, bool unread_body = false);
   Task<bool> refuse_and_close(const Fault& fault);
+  // The request pays first, also where it is none.
+  Task<bool> charge_and_refuse(const Request& request, const Fault& fault);
+  Task<bool> refuse_unreadable(const Fault& fault);
   Task<bool> refuse_and_close(Response response);
   // A response that can't be sent becomes 500.
   Task<void> send(Response& response);

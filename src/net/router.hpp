@@ -68,8 +68,8 @@ class Router {
   void add(std::string_view method, std::string_view pattern, Handler handler, RouteOptions options = {});
   void add_websocket(std::string_view pattern, WsHandlerFactory factory, WsOptions options = {});
 
-  // Every request pays but upgrades to WebSocket, whose factory decides, and those of routes that say so.
-  // Without a toll no request costs anything.
+  // Every request pays, also one that nobody can read and one for another host. An upgrade to WebSocket does
+  // not: its factory decides; nor do requests of routes that say so. Without a toll nothing costs anything.
   void set_toll(Toll toll) { toll_ = std::move(toll); }
   [[nodiscard]] std::optional<Response> pay_toll(const Request& request) const {
     return toll_ ? toll_(request) : std::nullopt;

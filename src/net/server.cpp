@@ -1,5 +1,6 @@
 #include "net/server.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <deque>
@@ -15,6 +16,7 @@
 #include "net/connection.hpp"
 #include "net/listener.hpp"
 #include "net/porch.hpp"
+#include "net/rate_limit.hpp"
 #include "net/transport_plain.hpp"
 
 namespace todoke::net {
@@ -71,6 +73,11 @@ Response server_is_full() {
   return response;
 }
 
+Rate handshake_rate(const ServerLimits& limits) {
+  const auto burst = std::max(limits.handshakes_per_minute, 1.0);
+  return {burst / 60, burst};
+}
+
 enum class Heard { something, nothing, end };
 
 // What the guest has sent, without taking it.
@@ -105,6 +112,8 @@ struct HttpServer::State {
         registry(r),
         tracer(t),
         hosts(std::make_shared<SharedValue<HostRule>>(std::make_shared<const HostRule>(config.hosts))),
+        handshakes("handshake", handshake_rate(config.limits), config.limits.handshakes_per_minute > 0, clock,
+                   r),
         all_ended(executor),
         stop_asked(executor) {
     for (const auto& worker : workers) lanes.push_back(std::make_shared<Lane>(worker));
@@ -114,6 +123,7 @@ struct HttpServer::State {
   void receive(AcceptedSocket accepted);
   void wait_for_first_byte(Guest guest);
   void heard(Guest guest);
+  bool may_shake_hands(const Guest& guest);
   void hand_on();
   std::shared_ptr<Lane> lane_with_room();
   void serve(const std::shared_ptr<Lane>& lane, Guest guest);
@@ -132,6 +142,8 @@ struct HttpServer::State {
   metrics::Registry& registry;
   Tracer* const tracer;
   const std::shared_ptr<SharedValue<HostRule>> hosts;
+  const SystemClock clock;
+  RateLimiter handshakes;
   std::vector<std::shared_ptr<Lane>> lanes;
   bool bound = false;  // by bind(), for the next start()
   std::size_t next_lane = 0;
@@ -319,7 +331,10 @@ void HttpServer::State::wait_for_first_byte(Guest guest) {
 
 void HttpServer::State::heard(Guest guest) {
   const auto what = heard_of(guest);
-  if (what == Heard::something) {
+  if (what == Heard::something && !may_shake_hands(guest)) {
+    --waiting;
+    turn_away(std::move(guest), Refusal::handshakes);
+  } else if (what == Heard::something) {
     ready.push_back(std::move(guest));
     hand_on();
   } else {
@@ -327,6 +342,15 @@ void HttpServer::State::heard(Guest guest) {
     if (what == Heard::nothing) return wait_for_first_byte(std::move(guest));
   }
   show_open();
+}
+
+// Before a worker has anything to do with it.
+bool HttpServer::State::may_shake_hands(const Guest& guest) {
+  if (*tls.load() == nullptr || context->proxies.contains(guest.ip)) return true;
+  const auto ip = format_ip(guest.ip);
+  const auto network = network_of(ip, config.limits.prefixes);
+  const std::array<RateLimiter::Charge, 1> charges{RateLimiter::Charge{network, neighbourhood_of(ip)}};
+  return handshakes.take(charges).allowed;
 }
 
 void HttpServer::State::hand_on() {

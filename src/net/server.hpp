@@ -40,7 +40,13 @@ struct ServerLimits {
   // listed proxy count by the client that it names, and WebSockets alone. 0: no limit.
   std::size_t connections_per_address = 0;
   NetworkPrefixes prefixes;
+  // TLS handshakes of a client; one costs as much as a thousand requests. Beyond it a connection is closed
+  // when it begins one. 0: no limit.
+  double handshakes_per_minute = 0;
   std::size_t body_bytes_max = 1024 * 1024;
+  // Bodies and WebSocket messages that have not arrived whole, of all connections; a thousand of the largest
+  // messages that a relay takes.
+  std::size_t unfinished_bytes_max = 128 * 1024 * 1024;
   // From a request's first byte to the end of its header, for a TLS handshake, and for the first byte of a
   // new connection: ten times what a slow mobile line takes, and short enough that slow attackers don't fill
   // connections_max.

@@ -29,6 +29,17 @@ ServerMetrics::ServerMetrics(metrics::Registry& registry, std::string listener, 
     : connections(
           registry.gauges("todoke_http_connections", "Open connections, WebSockets included.", {"listener"})
               .with({listener})),
+      unfinished_bytes(registry
+                           .gauges("todoke_http_unfinished_bytes",
+                                   "Memory of bodies and WebSocket messages that have not arrived whole.",
+                                   {"listener"})
+                           .with({listener})),
+      unfinished_dropped(
+          registry
+              .counters("todoke_http_unfinished_dropped_total",
+                        "Connections ended because too much had not arrived whole, and most of it theirs.",
+                        {"listener"})
+              .with({listener})),
       listener_(std::move(listener)),
       requests_(registry.counters("todoke_http_requests_total", "Answered HTTP requests.",
                                   {"listener", "route", "method", "status"}, kRequestSeriesMax)),

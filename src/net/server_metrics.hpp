@@ -16,9 +16,9 @@
 namespace todoke::net {
 
 // Why a connection is not served.
-enum class Refusal { connections_max, connections_per_address, silent, files };
-inline constexpr std::array<std::string_view, 4> kRefusals{"connections_max", "connections_per_address",
-                                                           "silent", "files"};
+enum class Refusal { connections_max, connections_per_address, silent, files, handshakes };
+inline constexpr std::array<std::string_view, 5> kRefusals{"connections_max", "connections_per_address",
+                                                           "silent", "files", "handshakes"};
 constexpr std::string_view to_string(Refusal why) {
   return kRefusals[static_cast<std::size_t>(why)];
 }
@@ -35,6 +35,8 @@ class ServerMetrics {
   void limited() { limited_.add(); }
 
   metrics::Gauge& connections;
+  metrics::Gauge& unfinished_bytes;
+  metrics::Counter& unfinished_dropped;
 
  private:
   static constexpr std::size_t kMethods = 8;

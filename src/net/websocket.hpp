@@ -6,7 +6,8 @@
 // when the first receiver that negotiated compression gets it (no context takeover, so one compressed frame
 // serves everybody).
 //
-// Bounded: message size, inflated size, frames waiting to be sent (a peer that reads too slowly is closed
+// Bounded: message size, inflated size, headers of a message's frames, messages of all connections that have
+// begun and not ended (client_memory.hpp), frames waiting to be sent (a peer that reads too slowly is closed
 // with 1008 and nobody else notices), time without traffic, time a message may take to arrive, time a write
 // may take (then the connection is cut without a close frame: the socket takes nothing).
 #pragma once
@@ -20,6 +21,7 @@
 
 #include "base/error.hpp"
 #include "base/metrics.hpp"
+#include "net/client_memory.hpp"
 #include "net/message.hpp"
 #include "net/transport.hpp"
 
@@ -62,6 +64,8 @@ class WsHandler {
   // `bytes` more of what was queued have been handed to the socket: the moment to send more of something
   // long.
   virtual void on_written(std::size_t bytes) { static_cast<void>(bytes); }
+  // It is answered already.
+  virtual void on_ping() {}
   virtual void on_pong(std::string_view payload) { static_cast<void>(payload); }
   // After WsConnection::drain(): everything that was read has been handed over, and no message follows. True:
   // it still has answers to give, and closes the connection itself when it has given them. False: the
@@ -120,12 +124,25 @@ struct WsMetrics {
   metrics::Family<metrics::Counter>& closed;  // todoke_ws_closed_total{code}
 };
 
-// Runs the connection until it has ended, and closes the transport. `buffered` is what was read beyond the
-// handshake. `on_connection`, when given, gets the connection before on_open (the server keeps it to close it
-// at shutdown).
-Task<void> run_websocket_server(std::shared_ptr<Transport> transport, std::string buffered,
-                                WsAgreement agreement, std::shared_ptr<WsHandler> handler, WsOptions options,
-                                WsMetrics& metrics,
+// Where a connection's message stands in memory until it is whole; nothing: it is not counted.
+struct WsMemory {
+  std::shared_ptr<ClientMemory> memory;
+  std::string client;  // its network
+};
+
+struct WsServerSetup {
+  std::shared_ptr<Transport> transport;
+  std::string buffered;  // read beyond the handshake
+  WsAgreement agreement;
+  std::shared_ptr<WsHandler> handler;
+  WsOptions options;
+  WsMetrics& metrics;
+  WsMemory unfinished;
+};
+
+// Runs the connection until it has ended, and closes the transport. `on_connection`, when given, gets the
+// connection before on_open (the server keeps it to close it at shutdown).
+Task<void> run_websocket_server(WsServerSetup setup,
                                 std::function<void(const std::shared_ptr<WsConnection>&)> on_connection = {});
 
 }  // namespace todoke::net

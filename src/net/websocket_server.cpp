@@ -19,18 +19,17 @@ WsMetrics::WsMetrics(metrics::Registry& registry)
       closed(
           registry.counters("todoke_ws_closed_total", "Connections that ended, by close code.", {"code"})) {}
 
-Task<void> run_websocket_server(std::shared_ptr<Transport> transport, std::string buffered,
-                                WsAgreement agreement, std::shared_ptr<WsHandler> handler, WsOptions options,
-                                WsMetrics& metrics,
+Task<void> run_websocket_server(WsServerSetup server,
                                 std::function<void(const std::shared_ptr<WsConnection>&)> on_connection) {
   WsSessionSetup setup;
   setup.role = WsRole::server;
-  setup.transport = std::move(transport);
-  setup.buffered = std::move(buffered);
-  setup.agreement = agreement;
-  setup.handler = std::move(handler);
-  setup.options = options;
-  setup.metrics = &metrics;
+  setup.transport = std::move(server.transport);
+  setup.buffered = std::move(server.buffered);
+  setup.agreement = server.agreement;
+  setup.handler = std::move(server.handler);
+  setup.options = server.options;
+  setup.metrics = &server.metrics;
+  setup.unfinished = std::move(server.unfinished);
   const auto session = std::make_shared<WsSession>(std::move(setup));
   if (on_connection) on_connection(session);
   co_await session->run();

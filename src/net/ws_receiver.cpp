@@ -67,7 +67,7 @@ long WsReceiver::take_input(std::uint8_t* into, std::size_t size) {
 }
 
 WsEvent WsReceiver::next() {
-  if (message_done_) drop_message();
+  if (message_done_) forget_message();
   while (!ended_) {
     wslay_frame_iocb frame{};
     const ssize_t result = wslay_frame_recv(context_.get(), &frame);
@@ -120,12 +120,14 @@ WsEvent WsReceiver::begin_frame(const wslay_frame_iocb& frame) {
     in_message_ = true;
     opcode_ = static_cast<WsOpcode>(frame.opcode);
     compressed_ = frame.rsv == WSLAY_RSV1_BIT;
-    message_bytes_ = 0;
+    message_bytes_ = message_header_bytes_ = 0;
     utf8_.reset();
   }
   const std::uint64_t most = compressed_ ? compressed_bytes_max(message_bytes_max_) : message_bytes_max_;
   if (frame.payload_length > most - message_bytes_) return fail(close_code::too_big, "message too big");
   message_bytes_ += frame.payload_length;
+  message_header_bytes_ += header_size(frame);
+  if (message_header_bytes_ > most) return fail(close_code::too_big, "message of too many frames");
   return {};
 }
 
@@ -188,10 +190,24 @@ WsEvent WsReceiver::fail(std::uint16_t code, std::string_view reason) {
   return {WsEvent::Kind::failed, WsOpcode::binary, code, reason};
 }
 
-void WsReceiver::drop_message() {
+void WsReceiver::forget_message() {
   message_done_ = false;
   release_if_large(message_);
   release_if_large(inflated_);
+}
+
+void WsReceiver::abandon() {
+  ended_ = true;
+  in_message_ = in_frame_ = false;
+  header_bytes_ = 0;
+  forget_message();
+}
+
+std::size_t WsReceiver::held_bytes() const {
+  const auto large = [](const std::string& text) {
+    return text.capacity() > kKeptBytesMax ? text.capacity() : 0;
+  };
+  return large(message_) + large(inflated_);
 }
 
 }  // namespace todoke::net

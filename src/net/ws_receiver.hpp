@@ -8,7 +8,8 @@
 //
 // Costs about 4.5 KiB for each connection; a message that arrives in one piece is handed on without being
 // copied. Beyond that it holds at most one message: its limit, and the same again while a compressed one is
-// inflated.
+// inflated. The headers of a message's frames have the same limit, so that frames with nothing in them can't
+// go on for ever.
 #pragma once
 
 #include <array>
@@ -66,6 +67,12 @@ class WsReceiver {
   // Only after next() was starved. The bytes must stay where they are until it is starved again.
   void give(std::string_view bytes) { input_ = bytes; }
   WsEvent next();
+  // A message that next() gave was handled: gives its memory back.
+  void forget_message();
+  // The connection ends: gives back what has come of a message, and next() stays starved.
+  void abandon();
+  // What is kept of a message, until the rest of it comes or it is forgotten.
+  [[nodiscard]] std::size_t held_bytes() const;
   // After next() was starved: whether a message or a frame has begun and not ended.
   [[nodiscard]] bool is_inside() const { return in_message_ || in_frame_ || header_bytes_ > 0; }
 
@@ -82,7 +89,6 @@ class WsReceiver {
   WsEvent finish_message(std::string_view payload);
   WsEvent finish_close();
   WsEvent fail(std::uint16_t code, std::string_view reason);
-  void drop_message();
 
   WsRole role_;
   bool deflate_;
@@ -99,8 +105,9 @@ class WsReceiver {
   bool message_done_ = false;
   bool compressed_ = false;
   WsOpcode opcode_ = WsOpcode::text;
-  std::uint64_t message_bytes_ = 0;  // announced by the frames so far
-  std::string message_;              // pieces that had to be kept, as received
+  std::uint64_t message_bytes_ = 0;         // announced by the frames so far
+  std::uint64_t message_header_bytes_ = 0;  // of these frames
+  std::string message_;                     // pieces that had to be kept, as received
   std::string inflated_;
   Utf8Check utf8_;
 

@@ -92,6 +92,48 @@ TEST(WsReceiver, IsInsideFromTheFirstByteOfAFrameToTheLastOfItsMessage) {
   }
 }
 
+TEST(WsReceiver, KeepsNothingOfAMessageThatWasHandledOrAbandoned) {
+  WsReceiver receiver(WsRole::server, WsAgreement{true}, kBytesMax);
+  std::string begun;
+  append_frame(begun, 0x01, std::string(5'000, 'm'), Masking::random);  // without FIN
+  const auto give_all = [&receiver](std::string_view bytes) {
+    receiver.give(bytes);
+    return receiver.next().kind;
+  };
+  EXPECT_EQ(give_all(begun), WsEvent::Kind::starved);
+  EXPECT_GE(receiver.held_bytes(), 5'000U);
+  std::string end;
+  append_frame(end, 0x80, "", Masking::random);
+  EXPECT_EQ(give_all(end), WsEvent::Kind::message);
+  receiver.forget_message();
+  EXPECT_EQ(receiver.held_bytes(), 0U);
+  const auto small = masked_frame(WsOpcode::text, std::string(9'000, ' '), true);
+  EXPECT_EQ(give_all(small), WsEvent::Kind::message);
+  EXPECT_GE(receiver.held_bytes(), 9'000U) << "after inflation";
+  receiver.forget_message();
+  EXPECT_EQ(receiver.held_bytes(), 0U);
+  EXPECT_EQ(give_all(begun), WsEvent::Kind::starved);
+  receiver.abandon();
+  EXPECT_EQ(receiver.held_bytes(), 0U);
+  EXPECT_FALSE(receiver.is_inside());
+  EXPECT_EQ(give_all(end + small), WsEvent::Kind::starved);
+}
+
+TEST(WsReceiver, HeadersOfAMessageHaveTheLimitOfItsBytes) {
+  std::string stream;
+  append_frame(stream, 0x01, "m", Masking::random);
+  const std::size_t header = stream.size() - 1;
+  for (std::size_t bytes = header; bytes + header <= kBytesMax; bytes += header)
+    append_frame(stream, 0x00, "", Masking::random);
+  EXPECT_TRUE(story(stream, 1'000).empty());
+  std::string more = stream;
+  append_frame(more, 0x80, "", Masking::random);
+  EXPECT_EQ(story(more, 1'000), std::vector<std::string>{"5 1009 message of too many frames"});
+  std::string next = masked_frame(WsOpcode::text, "a", false);
+  next += masked_frame(WsOpcode::text, "b", false);
+  EXPECT_EQ(story(next, 1'000).size(), 2U) << "each message has its own";
+}
+
 TEST(WsReceiver, AClientRefusesMaskedFramesAndTakesPlainOnes) {
   const std::string masked = masked_frame(WsOpcode::text, "x", false);
   EXPECT_EQ(story(masked, 1000, WsRole::client), std::vector<std::string>{"5 1002 a server must not mask"});

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <boost/asio/post.hpp>
+
 #include "base/attempt.hpp"
 #include "base/log.hpp"
 
@@ -35,6 +37,7 @@ WsSession::WsSession(WsSessionSetup setup)
       metrics_(setup.metrics),
       buffered_(std::move(setup.buffered)),
       receiver_(role_, setup.agreement, options_.message_bytes_max),
+      unfinished_(std::move(setup.unfinished)),
       watchdog_(executor_, [this] { on_time(); }),
       received_at_(std::chrono::steady_clock::now()),
       next_ping_(received_at_ + options_.ping_interval) {
@@ -86,6 +89,7 @@ Task<void> WsSession::read_until_end() {
     }
     if (!buffered_.empty()) std::string().swap(buffered_);
     note_starved();
+    note_held();
     if (draining_) tell_drained();
     const std::span<char> buffer = read_buffer();
     waits_for_peer_ = true;
@@ -126,6 +130,31 @@ void WsSession::note_starved() {
   }
 }
 
+void WsSession::note_held() {
+  const auto bytes = receiver_.held_bytes();
+  if (bytes == 0 || !unfinished_.memory) return held_.reset();
+  if (!held_)
+    held_ = std::make_unique<ClientMemory::Holder>(unfinished_.memory, unfinished_.client, end_by_post());
+  held_->hold(bytes);
+}
+
+std::function<void()> WsSession::end_by_post() {
+  return [weak = weak_from_this(), executor = executor_] {
+    asio::post(executor, [weak] {
+      if (const auto session = weak.lock()) session->give_way();
+    });
+  };
+}
+
+// The message may have come to its end meanwhile.
+void WsSession::give_way() {
+  if (!held_) return;
+  begin_close(close_code::policy, "message too slow");
+  receiver_.abandon();
+  held_.reset();
+  message_deadline_.reset();
+}
+
 bool WsSession::reading_blocked() const {
   // Half of the limit: what one read can still cause to be queued must not reach the limit itself.
   return !closing_ && !broken_ && (pauses_ > 0 || queued_bytes_ > options_.queue_bytes_max / 2);
@@ -151,9 +180,13 @@ void WsSession::handle_event(const WsEvent& event) {
       if (metrics_ != nullptr) metrics_->messages_received.add();
       if (!closing_ && !drained_)
         call_handler("on_message", [&] { handler_->on_message(event.opcode, event.payload); });
+      // Not kept while the handler has reading paused.
+      receiver_.forget_message();
+      held_.reset();
       break;
     case WsEvent::Kind::ping:
       enqueue_control(WsControl::pong, event.payload);
+      if (!closing_) call_handler("on_ping", [&] { handler_->on_ping(); });
       break;
     case WsEvent::Kind::pong:
       if (!closing_) call_handler("on_pong", [&] { handler_->on_pong(event.payload); });

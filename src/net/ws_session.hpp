@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,7 @@ struct WsSessionSetup {
   std::shared_ptr<WsHandler> handler;
   WsOptions options;
   WsMetrics* metrics = nullptr;
+  WsMemory unfinished;
 };
 
 class WsSession final : public WsConnection, public std::enable_shared_from_this<WsSession> {
@@ -69,6 +71,9 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   std::span<char> read_buffer();
   void note_read(bool filled);
   void note_starved();
+  void note_held();
+  std::function<void()> end_by_post();
+  void give_way();
   void tell_drained();
   void handle_event(const WsEvent& event);
   [[nodiscard]] bool reading_blocked() const;
@@ -108,6 +113,8 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   WsMetrics* metrics_;
   std::string buffered_;
   WsReceiver receiver_;
+  WsMemory unfinished_;
+  std::unique_ptr<ClientMemory::Holder> held_;  // while part of a message is kept
   Watchdog watchdog_;
   std::unique_ptr<Signal> change_;  // made when something waits for the first time
 

@@ -23,8 +23,9 @@ std::function<void()> closer_of(const std::shared_ptr<net::WsConnection>& connec
 
 }  // namespace
 
-ClientOutput::ClientOutput(std::shared_ptr<net::WsConnection> connection, std::shared_ptr<PageMemory> memory,
-                           std::string client, std::function<void()> on_page_done)
+ClientOutput::ClientOutput(std::shared_ptr<net::WsConnection> connection,
+                           std::shared_ptr<net::ClientMemory> memory, std::string client,
+                           std::function<void()> on_page_done)
     : connection_(std::move(connection)),
       on_page_done_(std::move(on_page_done)),
       held_(std::move(memory), std::move(client), closer_of(connection_)) {}

@@ -6,8 +6,8 @@
 // Says when there is room for the next page: as soon as less than 1 MiB of a page waits for the socket.
 //
 // Bounded: the hub has a few pages for a connection at once. When too many frames wait behind them everything
-// is handed over at once, and the connection's own bound holds. All connections together are bounded by
-// page_memory.hpp. Used on the connection's executor only.
+// is handed over at once, and the connection's own bound holds. All connections together hold kPageBytesMax.
+// Used on the connection's executor only.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,15 @@
 #include <variant>
 #include <vector>
 
+#include "net/client_memory.hpp"
 #include "net/websocket.hpp"
 #include "nostr/wire.hpp"
 #include "relay/incoming.hpp"
-#include "relay/page_memory.hpp"
 
 namespace todoke::relay {
+
+// Stored events that clients have asked for and their sockets have not taken, of the whole process.
+inline constexpr std::size_t kPageBytesMax = 256 * 1024 * 1024;
 
 class ClientOutput : public std::enable_shared_from_this<ClientOutput> {
  public:
@@ -35,7 +38,7 @@ class ClientOutput : public std::enable_shared_from_this<ClientOutput> {
   static constexpr std::size_t kWaitingMax = 1'000;
 
   // `client` is the network that the connection comes from. `on_page_done` is called once for each page.
-  ClientOutput(std::shared_ptr<net::WsConnection> connection, std::shared_ptr<PageMemory> memory,
+  ClientOutput(std::shared_ptr<net::WsConnection> connection, std::shared_ptr<net::ClientMemory> memory,
                std::string client, std::function<void()> on_page_done);
 
   void add_frames(std::vector<net::FramePtr> frames);
@@ -79,7 +82,7 @@ class ClientOutput : public std::enable_shared_from_this<ClientOutput> {
     std::size_t bytes;
   };
   std::deque<Leaving> leaving_;
-  PageMemory::Holder held_;
+  net::ClientMemory::Holder held_;
 };
 
 }  // namespace todoke::relay

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "net/frame.hpp"
+#include "relay/metrics.hpp"
 #include "relay/test_support.hpp"
 
 namespace todoke::relay::test {
@@ -65,7 +66,8 @@ class ClientOutputTest : public testing::Test {
   int pages_done = 0;
   metrics::Registry registry;
   RelayMetrics metrics{registry};
-  std::shared_ptr<PageMemory> memory = std::make_shared<PageMemory>(metrics, 200 * kEventBytes);
+  std::shared_ptr<net::ClientMemory> memory =
+      std::make_shared<net::ClientMemory>(metrics.page_bytes, metrics.pages_dropped, 200 * kEventBytes);
   std::shared_ptr<ClientOutput> output =
       std::make_shared<ClientOutput>(connection, memory, "192.0.2.1", [this] { ++pages_done; });
 };

@@ -16,6 +16,8 @@ namespace todoke::relay {
 inline constexpr std::size_t kTokenBytes = 16 * 1024;
 inline constexpr std::size_t kTokenRows = 100;
 inline constexpr std::size_t kTokenFilters = 5;
+// A ping is answered at once and a pong read: a microsecond, where an ordinary message takes a hundred.
+inline constexpr double kControlCost = 0.01;
 
 // How many rows the store writes for the event at most, without what happens to the events that it replaces
 // or deletes: one for itself, one for each one-letter tag, another one for each `t` (a link and a row of the

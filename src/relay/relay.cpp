@@ -401,7 +401,8 @@ class Relay {
   Reader reader_;
   Hub hub_;
   Writer writer_;
-  std::shared_ptr<PageMemory> pages_ = std::make_shared<PageMemory>(metrics_);
+  std::shared_ptr<net::ClientMemory> pages_ =
+      std::make_shared<net::ClientMemory>(metrics_.page_bytes, metrics_.pages_dropped, kPageBytesMax);
   EphemeralExchange ephemeral_;
   Eraser eraser_;
   Retention retention_;

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/shared_value.hpp"
+#include "net/client_memory.hpp"
 #include "net/client_network.hpp"
 #include "net/rate_limit.hpp"
 #include "net/refusal_log.hpp"
@@ -21,7 +22,6 @@
 #include "relay/dedupe_counts.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/metrics.hpp"
-#include "relay/page_memory.hpp"
 #include "relay/topic_book.hpp"
 
 namespace todoke::relay {
@@ -64,7 +64,7 @@ struct SessionServices {
   RelayMetrics& metrics;
   Writer& writer;
   Hub& hub;
-  std::shared_ptr<PageMemory> pages;
+  std::shared_ptr<net::ClientMemory> pages;
   EphemeralExchange& ephemeral;
   net::RateLimiter& event_rate;
   net::RateLimiter& req_rate;

@@ -219,6 +219,11 @@ void Session::read_slower() {
   });
 }
 
+// Beyond the rate they are answered all the same, one a second.
+void Session::pay_for_control() {
+  static_cast<void>(pays(services_.req_rate, "req", kControlCost));
+}
+
 // The hub's loop is the writer's: questions of a flood of connections must not make a line there before the
 // events of others. So each connection has one on its way at a time.
 void Session::wait_for_hub() {

@@ -32,6 +32,8 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void on_message(net::WsOpcode opcode, std::string_view payload) override;
   void on_close(std::uint16_t code, std::string_view reason) override;
   void on_written(std::size_t bytes) override;
+  void on_ping() override { pay_for_control(); }
+  void on_pong(std::string_view) override { pay_for_control(); }
   bool on_drain() override;
 
   [[nodiscard]] const std::string& network() const override { return network_; }
@@ -94,6 +96,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   template <class Use>
   auto with_payers(const nostr::Pubkey* author, const Use& use) const;
   void read_slower();
+  void pay_for_control();
   // Nothing more is read before the hub has taken what was asked.
   void wait_for_hub();
   [[nodiscard]] bool nobody_waits() const;

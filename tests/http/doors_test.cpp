@@ -1,13 +1,16 @@
 // Who comes in: what connections cost that say nothing or are too many, and what a request costs its client.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "handlers.hpp"
+#include "harness/hostile_client.hpp"
 #include "harness/http_rig.hpp"
 
 namespace todoke::net::test {
 namespace {
 
 using namespace std::chrono_literals;
+using todoke::test::HostileClient;
 
 struct HttpDoors : testing::Test {
   Rig rig;
@@ -27,6 +30,9 @@ struct HttpDoors : testing::Test {
     return "todoke_http_connections_refused_total{listener=\"public\",reason=\"" + std::string(why) + "\"}";
   }
   static constexpr const char* kOpen = "todoke_http_connections{listener=\"public\"}";
+  static constexpr const char* kUnfinished = "todoke_http_unfinished_bytes{listener=\"public\"}";
+  static constexpr const char* kUnfinishedDropped =
+      "todoke_http_unfinished_dropped_total{listener=\"public\"}";
 
   void block_worker(RawClient& client) {
     client.send(get("/block"));
@@ -154,6 +160,65 @@ TEST_F(HttpDoors, RequestPaysBeforeItsBodyIsReadAndItsHandlerCalled) {
   EXPECT_TRUE(client.ended());
   EXPECT_FALSE(was_called);
   EXPECT_EQ(rig.metric("todoke_http_requests_limited_total{listener=\"public\"}"), 1);
+}
+
+TEST_F(HttpDoors, RequestsThatNobodyCanReadAndForForeignHostsPayToo) {
+  rig.config.hosts = HostRule(rig.config.listen, {});
+  std::vector<std::string> payers;
+  rig.router->set_toll([&payers](const Request& request) -> std::optional<Response> {
+    payers.push_back(request.client_ip);
+    if (payers.size() < 3) return std::nullopt;
+    return error_response(429, "RATE_LIMITED", "slow down");
+  });
+  rig.start();
+  const std::string garbage = "what is this?\r\n\r\n";
+  const std::string foreign = "GET /hello HTTP/1.1\r\nHost: evil.example\r\n\r\n";
+  EXPECT_EQ(RawClient(rig.port()).ask(garbage).status, 400);
+  EXPECT_EQ(RawClient(rig.port()).ask(foreign).status, 421);
+  EXPECT_EQ(RawClient(rig.port()).ask(garbage).status, 429);
+  EXPECT_EQ(RawClient(rig.port()).ask(foreign).status, 429);
+  rig.ask_to_stop();
+  rig.await_stopped();
+  EXPECT_EQ(payers, std::vector<std::string>(4, "127.0.0.1"));
+}
+
+TEST_F(HttpDoors, ProxyDoesNotPayForWhatItsClientsSend) {
+  int paid = 0;
+  rig.config.trusted_proxies = {"127.0.0.1"};
+  rig.router->set_toll([&paid](const Request&) -> std::optional<Response> {
+    ++paid;
+    return std::nullopt;
+  });
+  rig.start();
+  EXPECT_EQ(RawClient(rig.port()).ask("what is this?\r\n\r\n").status, 400);
+  rig.ask_to_stop();
+  rig.await_stopped();
+  EXPECT_EQ(paid, 0);
+}
+
+// Bodies that don't end: of those who hold most one goes, and the others go on.
+TEST_F(HttpDoors, BodiesThatHaveNotArrivedWholeAreBoundedAndWhoHoldsMostGivesWay) {
+  rig.config.limits.unfinished_bytes_max = 100'000;
+  rig.router->add("POST", "/post", echo);
+  rig.start();
+  const auto begin = [](std::size_t bytes) {
+    return "POST /post HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n" +
+           std::string(bytes, 'b');
+  };
+  RawClient modest(rig.port());
+  modest.send(begin(10'000));
+  EXPECT_TRUE(rig.await_metric_above(kUnfinished, 9'999));
+  std::vector<HostileClient> greedy;
+  for (const std::size_t bytes : {40'000U, 59'000U}) {
+    greedy.emplace_back(rig.port(), "127.0.0.2");
+    greedy.back().write(begin(bytes));
+  }
+  EXPECT_THAT(greedy.back().read_to_end(), testing::HasSubstr("503 Service Unavailable"));
+  EXPECT_EQ(rig.metric(kUnfinishedDropped), 1);
+  modest.send(std::string(50'000, 'b'));
+  EXPECT_EQ(modest.read_response().status, 200);
+  greedy.clear();
+  EXPECT_TRUE(rig.await_metric(kUnfinished, 0));
 }
 
 TEST_F(HttpDoors, RoutesWithLimitsOfTheirOwnAndUpgradesPayNoToll) {

@@ -113,6 +113,20 @@ TEST_F(HttpTls, OldProtocolVersionsAreRefused) {
       fmt::format("openssl s_client -tls1_2 -connect 127.0.0.1:{} </dev/null >/dev/null 2>&1", rig.port())));
 }
 
+TEST_F(HttpTls, HandshakesOfAnAddressAreCountedAndOneTooManyIsClosedBeforeItBegins) {
+  rig.config.limits.handshakes_per_minute = 2;
+  rig.start();
+  ClientOptions options;
+  options.ca_file = certificate.cert();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(ask(options, request("/who")).status, 200);
+  RawClient third(rig.port());
+  third.send("whatever");
+  EXPECT_TRUE(third.ended());
+  EXPECT_EQ(rig.metric("todoke_http_connections_refused_total{listener=\"public\",reason=\"handshakes\"}"),
+            1);
+  EXPECT_EQ(rig.metric("todoke_rate_limited_total{verb=\"handshake\"}"), 1);
+}
+
 TEST_F(HttpTls, StalledHandshakeIsCut) {
   rig.config.limits.header_timeout = std::chrono::milliseconds(50);
   rig.start();

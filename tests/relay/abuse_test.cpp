@@ -26,6 +26,9 @@ double memory_mib() {
 class AbuseTest : public testing::Test {
  protected:
   static constexpr const char* kOpen = R"(todoke_http_connections{listener="public"})";
+  static constexpr const char* kUnfinished = R"(todoke_http_unfinished_bytes{listener="public"})";
+  static constexpr const char* kUnfinishedDropped =
+      R"(todoke_http_unfinished_dropped_total{listener="public"})";
   static std::string refused(std::string_view why) {
     return fmt::format(R"(todoke_http_connections_refused_total{{listener="public",reason="{}"}})", why);
   }
@@ -95,6 +98,38 @@ TEST_F(AbuseTest, MessagesThatNeverEnd) {
   EXPECT_EQ(rig.metric("todoke_ws_late_messages_total"), 50);
   expect_service(client);
   EXPECT_TRUE(rig.await_metric("todoke_ws_connections", 1));
+}
+
+TEST_F(AbuseTest, MessagesThatAreNotSentToTheirEnd) {
+  const RelayRig rig(limits({}));
+  NostrClient client(rig.url());
+  std::string frame;
+  net::append_frame(frame, 0x81, std::string(1'000'000, 'x'), net::Masking::random);
+  frame.pop_back();
+  std::vector<HostileClient> hostile;
+  for (int i = 0; i < 300; ++i) {
+    hostile.push_back(HostileClient::websocket(rig.port(), fmt::format("127.1.0.{}", 1 + i % 10)));
+    hostile.back().write(frame);
+  }
+  expect_service(client);
+  EXPECT_TRUE(await([&] { return rig.metric(kUnfinishedDropped) >= 100; })) << "of 300 MB 128 MiB may stay";
+  EXPECT_LE(rig.metric(kUnfinished), 140.0 * 1024 * 1024);
+  // A large one that arrives in pieces is not theirs.
+  store_at(client, global_note(alice, std::string(60'000, 'x')));
+  hostile.clear();
+  EXPECT_TRUE(rig.await_metric(kUnfinished, 0));
+}
+
+TEST_F(AbuseTest, FramesWithNothingInThem) {
+  const RelayRig rig(limits({}));
+  NostrClient client(rig.url());
+  auto hostile = HostileClient::websocket(rig.port(), "127.0.0.2");
+  std::string frames;
+  net::append_frame(frames, 0x01, "[", net::Masking::random);
+  for (int i = 0; i < 200'000; ++i) net::append_frame(frames, 0x00, "", net::Masking::random);
+  hostile.write(frames);
+  EXPECT_THAT(hostile.read_to_end(), HasSubstr("message of too many frames"));
+  expect_service(client);
 }
 
 TEST_F(AbuseTest, DeflateBombs) {

@@ -132,6 +132,18 @@ TEST_F(DoorsTest, SenderWhoGoesOnBeyondItsRateIsReadSlowlyAndOneCloseDoesNotHelp
   EXPECT_EQ(rig.metric(kSlowed), 3);
 }
 
+TEST_F(DoorsTest, PingsBeyondTheRateAreAnsweredOneASecond) {
+  const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.reqs_per_minute", "1"}});
+  auto hostile = HostileClient::websocket(rig.port(), "127.0.0.2");
+  std::string pings;
+  for (int i = 0; i < 1'000; ++i) net::append_frame(pings, 0x89, "", net::Masking::random);
+  ASSERT_TRUE(hostile.write(pings));
+  EXPECT_TRUE(await([&] { return rig.metric(kSlowed) >= 1; }));
+  EXPECT_LT(rig.metric(R"(todoke_rate_limited_total{verb="req"})"), 500) << "most of them were not read";
+  NostrClient client(rig.url());
+  EXPECT_EQ(client.stored(kGlobal).closed, "");
+}
+
 TEST_F(DoorsTest, WhatASenderBeyondItsRateHasLeftBehindIsNotRead) {
   const RelayRig rig(Flags{{"limits.rates", "on"}, {"limits.reqs_per_minute", "1"}});
   {

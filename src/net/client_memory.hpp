@@ -1,11 +1,11 @@
-// Stored events that clients have asked for and their sockets have not taken, of the whole process. Beyond
-// `bytes_max` the client that holds most, over all its connections, gives way: its connection that holds most
-// is closed, and so on until the rest is within the bound. So slow clients hold what a connection may
-// (client_output.hpp) as long as they are few, and a client that reads well loses nothing to one that takes
-// pages over many connections.
+// Memory that clients make the process hold until they send the rest of a message, or read what they have
+// asked for. Beyond `bytes_max` the client that holds most, over all its connections, gives way: its
+// connection that holds most is told to end, and so on until the rest is within the bound. So slow clients
+// hold what a connection may as long as they are few, and a client that is quick loses nothing to one that
+// spreads over many connections.
 //
-// Bounded: an entry for each connection that holds something. Costs a lock for each page, and a look at all
-// entries for each connection that is closed. Thread-safe.
+// Bounded: an entry for each connection that holds something. Costs a lock for each change, and a look at all
+// entries for each connection that gives way. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -18,22 +18,21 @@
 #include <vector>
 
 #include "base/hash_table.hpp"
-#include "relay/metrics.hpp"
+#include "base/metrics.hpp"
 
-namespace todoke::relay {
+namespace todoke::net {
 
-class PageMemory {
+class ClientMemory {
  public:
-  static constexpr std::size_t kBytesMaxDefault = 256 * 1024 * 1024;
-
-  explicit PageMemory(RelayMetrics& metrics, std::size_t bytes_max = kBytesMaxDefault)
-      : bytes_max_(bytes_max), gauge_(metrics.page_bytes), dropped_(metrics.pages_dropped) {}
+  // `gauge` shows what is held, `dropped` counts connections that gave way.
+  ClientMemory(metrics::Gauge& gauge, metrics::Counter& dropped, std::size_t bytes_max)
+      : bytes_max_(bytes_max), gauge_(gauge), dropped_(dropped) {}
 
   // What one connection holds.
   class Holder {
    public:
     // `client` is its network. `give_way` has to end the connection soon; it is called once, on any thread.
-    Holder(std::shared_ptr<PageMemory> memory, std::string client, std::function<void()> give_way)
+    Holder(std::shared_ptr<ClientMemory> memory, std::string client, std::function<void()> give_way)
         : memory_(std::move(memory)), client_(std::move(client)), give_way_(std::move(give_way)) {}
     ~Holder() { give_back(bytes_); }
     Holder(const Holder&) = delete;
@@ -41,11 +40,13 @@ class PageMemory {
 
     void reserve(std::size_t bytes) { memory_->reserve(*this, bytes); }
     void give_back(std::size_t bytes) { memory_->give_back(*this, bytes); }
+    // So many from now on.
+    void hold(std::size_t bytes) { bytes > bytes_ ? reserve(bytes - bytes_) : give_back(bytes_ - bytes); }
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
    private:
-    friend PageMemory;
-    const std::shared_ptr<PageMemory> memory_;
+    friend ClientMemory;
+    const std::shared_ptr<ClientMemory> memory_;
     const std::string client_;
     const std::function<void()> give_way_;
     std::size_t bytes_ = 0;
@@ -116,4 +117,4 @@ class PageMemory {
   HashMap<std::string, Client> clients_;
 };
 
-}  // namespace todoke::relay
+}  // namespace todoke::net
