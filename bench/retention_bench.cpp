@@ -47,12 +47,13 @@ std::string fill(std::int64_t events) {
          INSERT INTO cn_relay.events (event_id, pubkey, kind, created_at, tags, content, sig, ingested_at, ingested_seq, source,
            topics) SELECT id, lpad((i % 1000)::text, 64, '0'), 1, i, '[["p","x"]]', repeat('x', 200), repeat('0', 128), at, i,
            'import', ARRAY[topic] FROM n;
-         INSERT INTO cn_relay.event_topics (topic_id, event_id, pubkey, kind, created_at, ingested_at, ingested_seq)
-           SELECT topic, id, lpad((i % 1000)::text, 64, '0'), 1, i, at, i FROM n;
+         INSERT INTO cn_relay.topic_links (topic_no, event_id, short_id, short_author, kind, created_at, ingested_at, ingested_seq)
+           SELECT cn_relay.topic_no(topic), decode(id, 'hex'), cn_relay.short_id(id),
+             cn_relay.short_id(lpad((i % 1000)::text, 64, '0')), 1, i, at, i FROM n;
          INSERT INTO cn_relay.event_tags (name, value, created_at, event_id, ingested_at) SELECT 'p', 'x', i, id, at FROM n;
          INSERT INTO cn_relay.event_dedupe (event_id) SELECT id FROM n;
          SELECT cn_relay.recount_usage();
-         ANALYZE cn_relay.events, cn_relay.event_topics, cn_relay.event_tags, cn_relay.event_dedupe)",
+         ANALYZE cn_relay.events, cn_relay.topic_links, cn_relay.event_tags, cn_relay.event_dedupe)",
       events);
 }
 

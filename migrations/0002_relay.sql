@@ -241,27 +241,47 @@ CREATE INDEX events_lost ON cn_relay.events (least(deleted_at, superseded_at, ex
 CREATE INDEX events_expiry ON cn_relay.events (expires_at)
   WHERE expires_at IS NOT NULL AND expired_at IS NULL AND deleted_at IS NULL AND superseded_at IS NULL;
 
-CREATE TABLE cn_relay.event_topics (
-  topic_id text COLLATE "C" NOT NULL,
-  event_id text COLLATE "C" NOT NULL,
-  pubkey text COLLATE "C" NOT NULL,
-  kind integer NOT NULL,
+CREATE TABLE cn_relay.topic_numbers (
+  topic_id text COLLATE "C" PRIMARY KEY,
+  topic_no integer NOT NULL GENERATED ALWAYS AS IDENTITY UNIQUE
+);
+COMMENT ON TABLE cn_relay.topic_numbers IS
+  'The number by which links name a topic: a topic id has up to 71 bytes and stands in every index of the links.';
+
+CREATE TABLE cn_relay.topic_links (
   created_at bigint NOT NULL,
   ingested_at timestamptz NOT NULL,
   ingested_seq bigint NOT NULL,
-  expires_at timestamptz,
+  short_id bigint NOT NULL,
+  short_author bigint NOT NULL,
+  topic_no integer NOT NULL,
+  kind integer NOT NULL,
   non_public boolean NOT NULL DEFAULT false,
-  lifetime "char" NOT NULL DEFAULT 'r'
+  lifetime "char" NOT NULL DEFAULT 'r',
+  event_id bytea NOT NULL,
+  expires_at timestamptz
 ) PARTITION BY LIST (lifetime);
-CREATE TABLE cn_relay.event_topics_kept PARTITION OF cn_relay.event_topics FOR VALUES IN ('k');
-CREATE TABLE cn_relay.event_topics_regular PARTITION OF cn_relay.event_topics FOR VALUES IN ('r')
+CREATE TABLE cn_relay.topic_links_kept PARTITION OF cn_relay.topic_links FOR VALUES IN ('k');
+CREATE TABLE cn_relay.topic_links_regular PARTITION OF cn_relay.topic_links FOR VALUES IN ('r')
   PARTITION BY RANGE (ingested_at);
-COMMENT ON TABLE cn_relay.event_topics IS
-  'A link for each topic of each event in effect, with what a query for a topic needs before its limit: no join.';
-CREATE INDEX event_topics_time ON cn_relay.event_topics (topic_id, created_at DESC, event_id);
-CREATE INDEX event_topics_kind ON cn_relay.event_topics (topic_id, kind, created_at DESC, event_id);
-CREATE INDEX event_topics_author ON cn_relay.event_topics (topic_id, pubkey, created_at DESC, event_id);
-CREATE INDEX event_topics_seq ON cn_relay.event_topics (topic_id, ingested_seq);
+COMMENT ON TABLE cn_relay.topic_links IS
+  'A link for each topic of each event in effect, with what a query for a topic needs before its limit: no join. event_topics shows it with ids and topics as text.';
+COMMENT ON COLUMN cn_relay.topic_links.short_id IS
+  'cn_relay.short_id(event_id): sorts as the id does. Two events that share it are told apart by event_id, which no index has.';
+COMMENT ON COLUMN cn_relay.topic_links.short_author IS
+  'cn_relay.short_id(pubkey): whoever must know the author looks at the event.';
+-- Time ascends: events come about in its order, and pages of an index that grow at their end are left full. Read backwards they
+-- give the newest first.
+CREATE INDEX topic_links_time ON cn_relay.topic_links (topic_no, created_at, short_id DESC);
+CREATE INDEX topic_links_kind ON cn_relay.topic_links (topic_no, kind, created_at, short_id DESC);
+CREATE INDEX topic_links_author ON cn_relay.topic_links (topic_no, short_author, created_at, short_id DESC);
+CREATE INDEX topic_links_seq ON cn_relay.topic_links (topic_no, ingested_seq);
+
+CREATE VIEW cn_relay.event_topics AS
+  SELECT n.topic_id, encode(l.event_id, 'hex') COLLATE "C" AS event_id, l.kind, l.created_at, l.ingested_at, l.ingested_seq,
+    l.expires_at, l.non_public, l.lifetime
+  FROM cn_relay.topic_links l JOIN cn_relay.topic_numbers n USING (topic_no);
+COMMENT ON VIEW cn_relay.event_topics IS 'The links of events in effect to their topics, to be read by people.';
 
 CREATE TABLE cn_relay.topic_usage (
   topic_id text COLLATE "C" NOT NULL,
@@ -547,7 +567,7 @@ DECLARE
   week constant timestamptz := cn_relay.week_of(at);
   parent text;
 BEGIN
-  FOREACH parent IN ARRAY ARRAY['events', 'event_topics', 'event_tags'] LOOP
+  FOREACH parent IN ARRAY ARRAY['events', 'topic_links', 'event_tags'] LOOP
     made := made + cn_relay.add_partition(
       parent || '_regular', cn_relay.week_table(parent, week),
       to_char(week AT TIME ZONE 'UTC', 'YYYY-MM-DD') || ' 00:00:00+00',
@@ -616,15 +636,18 @@ BEGIN
   DELETE FROM cn_relay.log_partitions p WHERE p.first_seq = first;
 END $$;
 
--- Makes the indexes that a relay without topics (relay.topic_policy = open) reads by.
+-- Makes the indexes that a relay without topics (relay.topic_policy = open) reads by. As those of topic_links: narrow, and
+-- with time ascending.
 CREATE FUNCTION cn_relay.ensure_open_indexes() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock(cn_names.lock_relay_partitions());
-  CREATE INDEX IF NOT EXISTS events_open_author ON cn_relay.events (pubkey, created_at DESC, event_id);
-  CREATE INDEX IF NOT EXISTS events_open_author_kind ON cn_relay.events (pubkey, kind, created_at DESC, event_id);
-  CREATE INDEX IF NOT EXISTS events_open_kind ON cn_relay.events (kind, created_at DESC, event_id);
-  CREATE INDEX IF NOT EXISTS events_open_time ON cn_relay.events (created_at DESC, event_id);
+  CREATE INDEX IF NOT EXISTS events_open_author
+    ON cn_relay.events (cn_relay.short_id(pubkey), created_at, cn_relay.short_id(event_id) DESC);
+  CREATE INDEX IF NOT EXISTS events_open_author_kind
+    ON cn_relay.events (cn_relay.short_id(pubkey), kind, created_at, cn_relay.short_id(event_id) DESC);
+  CREATE INDEX IF NOT EXISTS events_open_kind ON cn_relay.events (kind, created_at, cn_relay.short_id(event_id) DESC);
+  CREATE INDEX IF NOT EXISTS events_open_time ON cn_relay.events (created_at, cn_relay.short_id(event_id) DESC);
   CREATE INDEX IF NOT EXISTS events_open_seq ON cn_relay.events (ingested_seq);
 END $$;
 
@@ -754,6 +777,22 @@ END $$;
 
 -- ---------------------------------------------------------------------------------------------- functions: events
 
+-- The first 8 bytes of an id or a key in hex, as a number that sorts as they do; '' comes before all.
+CREATE FUNCTION cn_relay.short_id(id text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ('x' || left(id, 16))::bit(64)::bigint # (-9223372036854775808);
+
+-- The number of a topic, made where it has none. Under the log's lock.
+CREATE FUNCTION cn_relay.topic_no(topic text) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+  number integer;
+BEGIN
+  SELECT n.topic_no INTO number FROM cn_relay.topic_numbers n WHERE n.topic_id = topic;
+  IF number IS NULL THEN
+    INSERT INTO cn_relay.topic_numbers (topic_id) VALUES (topic) RETURNING topic_no INTO number;
+  END IF;
+  RETURN number;
+END $$;
+
 -- The value of a tag as event_tags holds it: a long one as its hash.
 CREATE FUNCTION cn_relay.tag_value_key(value text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN octet_length(value) <= 256 THEN value
@@ -783,8 +822,9 @@ $$;
 CREATE FUNCTION cn_relay.unlink(the_id text, the_ingested_at timestamptz, the_lifetime "char", the_time bigint, tags json,
                                 topics text[], raw bytea) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  DELETE FROM cn_relay.event_topics l
-    WHERE l.topic_id = ANY (topics) AND l.created_at = the_time AND l.event_id = the_id
+  DELETE FROM cn_relay.topic_links l
+    WHERE l.topic_no = ANY (ARRAY(SELECT n.topic_no FROM cn_relay.topic_numbers n WHERE n.topic_id = ANY (topics)))
+      AND l.created_at = the_time AND l.short_id = cn_relay.short_id(the_id) AND l.event_id = decode(the_id, 'hex')
       AND l.ingested_at = the_ingested_at AND l.lifetime = the_lifetime;
   DELETE FROM cn_relay.event_tags g USING cn_relay.tag_keys(tags, raw IS NOT NULL) k
     WHERE g.name = k.name AND g.value = k.value AND g.created_at = the_time AND g.event_id = the_id
@@ -872,9 +912,9 @@ END $$;
 
 -- About what an event takes in tables and indexes, the log and the search index apart: a fixed part for the rows and index
 -- entries of the event, its link and its dedupe row, and its text, in which tags count five times: each of one letter
--- has a row and an index entry of its own. Of 300,000 events of 213 bytes and one topic each took 2,023 bytes.
+-- has a row and an index entry of its own. Of 30,500 events with 201 bytes of text, 81 of tags and one topic each took 1,387 bytes.
 CREATE FUNCTION cn_relay.event_bytes(content text, tags text, raw bytea) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 1700 + octet_length(content) + 5 * octet_length(tags) + coalesce(octet_length(raw), 0);
+RETURN 800 + octet_length(content) + 5 * octet_length(tags) + coalesce(octet_length(raw), 0);
 
 -- The longest of the periods called `name` (retention_days, ...) that these topics have, in days; a topic without one, and an
 -- event without topics, has `fallback`.
@@ -948,11 +988,11 @@ BEGIN
       WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char"
       FOR UPDATE SKIP LOCKED) e
   ), unlinked AS (
-    DELETE FROM cn_relay.event_topics l USING (
-      SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, t.topic_id
-      FROM e CROSS JOIN LATERAL unnest(e.topics) AS t (topic_id)) x
-    WHERE l.topic_id = x.topic_id AND l.created_at = x.created_at AND l.event_id = x.event_id
-      AND l.ingested_at = x.ingested_at AND l.lifetime = x.lifetime
+    DELETE FROM cn_relay.topic_links l USING (
+      SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, n.topic_no
+      FROM e CROSS JOIN LATERAL unnest(e.topics) AS t (topic_id) JOIN cn_relay.topic_numbers n USING (topic_id)) x
+    WHERE l.topic_no = x.topic_no AND l.created_at = x.created_at AND l.short_id = cn_relay.short_id(x.event_id)
+      AND l.event_id = decode(x.event_id, 'hex') AND l.ingested_at = x.ingested_at AND l.lifetime = x.lifetime
   ), untagged AS (
     DELETE FROM cn_relay.event_tags g USING (
       SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, k.name, k.value
@@ -1020,10 +1060,11 @@ BEGIN
     WHERE b.pass IS NOT NULL AND ((b.kind = 'pubkey' AND b.value IN (SELECT e.pubkey FROM e))
       OR (b.kind = 'topic' AND b.value IN (SELECT t.topic_id FROM e CROSS JOIN LATERAL unnest(e.topics) AS t (topic_id))))
   ), links AS (
-    UPDATE cn_relay.event_topics l SET lifetime = 'k' FROM (
-      SELECT e.event_id, e.ingested_at, e.created_at, t.topic_id FROM e CROSS JOIN LATERAL unnest(e.topics) AS t (topic_id)) x
-    WHERE l.topic_id = x.topic_id AND l.created_at = x.created_at AND l.event_id = x.event_id
-      AND l.ingested_at = x.ingested_at AND l.lifetime = 'r'
+    UPDATE cn_relay.topic_links l SET lifetime = 'k' FROM (
+      SELECT e.event_id, e.ingested_at, e.created_at, n.topic_no
+      FROM e CROSS JOIN LATERAL unnest(e.topics) AS t (topic_id) JOIN cn_relay.topic_numbers n USING (topic_id)) x
+    WHERE l.topic_no = x.topic_no AND l.created_at = x.created_at AND l.short_id = cn_relay.short_id(x.event_id)
+      AND l.event_id = decode(x.event_id, 'hex') AND l.ingested_at = x.ingested_at AND l.lifetime = 'r'
   ), tags AS (
     UPDATE cn_relay.event_tags g SET lifetime = 'k' FROM (
       SELECT e.event_id, e.ingested_at, e.created_at, k.name, k.value
@@ -1064,9 +1105,9 @@ BEGIN
   IF NOT pg_try_advisory_xact_lock(cn_names.lock_relay_partitions()) THEN
     RAISE EXCEPTION 'somebody makes partitions' USING ERRCODE = 'lock_not_available';
   END IF;
-  LOCK TABLE ONLY cn_relay.events_regular, ONLY cn_relay.event_topics_regular, ONLY cn_relay.event_tags_regular
+  LOCK TABLE ONLY cn_relay.events_regular, ONLY cn_relay.topic_links_regular, ONLY cn_relay.event_tags_regular
     IN ACCESS EXCLUSIVE MODE;
-  FOREACH parent IN ARRAY ARRAY['events', 'event_topics', 'event_tags'] LOOP
+  FOREACH parent IN ARRAY ARRAY['events', 'topic_links', 'event_tags'] LOOP
     IF EXISTS (SELECT FROM pg_inherits i
                WHERE i.inhparent = format('cn_relay.%I', parent || '_regular')::regclass
                  AND i.inhrelid = to_regclass('cn_relay.' || cn_relay.week_table(parent, week))) THEN
@@ -1096,7 +1137,7 @@ BEGIN
   FOR child IN
     SELECT c.oid FROM pg_class c
     WHERE c.relnamespace = 'cn_relay'::regnamespace AND c.relkind = 'r' AND NOT c.relispartition
-      AND c.relname ~ '^(events|event_topics|event_tags)_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
+      AND c.relname ~ '^(events|topic_links|event_tags)_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
   LOOP
     bytes := bytes + pg_total_relation_size(child);
     EXECUTE format('DROP TABLE %s', child);
@@ -1325,5 +1366,5 @@ REVOKE EXECUTE ON FUNCTION cn_relay.add_partition(text, text, text, text, text),
   cn_relay.log_place(), cn_relay.note_log_place(bigint), cn_relay.move_log(bigint), cn_relay.check_log(bigint, boolean),
   cn_relay.lock_log(bigint), cn_relay.lock_log_trigger(), cn_relay.retire(text, timestamptz, "char", text),
   cn_relay.unlink(text, timestamptz, "char", bigint, json, text[], bytea), cn_relay.erase(text, timestamptz, "char"),
-  cn_relay.block_verdict(text, text, text[]), cn_relay.note_block_change(), cn_relay.backlogs(), cn_relay.offset_moved(), cn_relay.offset_passes(), cn_relay.offset_held(),
+  cn_relay.topic_no(text), cn_relay.block_verdict(text, text, text[]), cn_relay.note_block_change(), cn_relay.backlogs(), cn_relay.offset_moved(), cn_relay.offset_passes(), cn_relay.offset_held(),
   cn_relay.put_consumer_role(text, text), cn_relay.drop_consumer_role(text, boolean) FROM PUBLIC;

@@ -51,7 +51,7 @@ BEGIN
                     USING gin (tokens, topics, tags) WITH (fastupdate = on, gin_pending_list_limit = 4096)
                     WHERE deleted_at IS NULL', suffix);
   EXECUTE format('CREATE INDEX post_search_documents_time%1$s ON cn_search.post_search_documents%1$s
-                    (created_at DESC, event_id DESC) WHERE deleted_at IS NULL', suffix);
+                    (created_at DESC) WHERE deleted_at IS NULL', suffix);
   EXECUTE format('CREATE INDEX post_search_documents_author%1$s ON cn_search.post_search_documents%1$s
                     (pubkey, created_at DESC) WHERE deleted_at IS NULL', suffix);
   EXECUTE format('CREATE INDEX post_search_documents_kind%1$s ON cn_search.post_search_documents%1$s

@@ -23,7 +23,8 @@ WHERE topic_id = $1;
 -- The newest event that is in effect, and how many there are up to $2.
 -- name: topic_events
 SELECT count(*), max(created_at) FROM (
-  SELECT created_at FROM cn_relay.event_topics WHERE topic_id = $1 ORDER BY created_at DESC LIMIT $2) newest;
+  SELECT created_at FROM cn_relay.topic_links
+  WHERE topic_no = (SELECT n.topic_no FROM cn_relay.topic_numbers n WHERE n.topic_id = $1) ORDER BY created_at DESC LIMIT $2) newest;
 
 -- name: enabled_topics
 SELECT count(*) FROM cn_relay.node_subscriptions WHERE enabled AND topic_id <> $1;

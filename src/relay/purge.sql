@@ -24,7 +24,7 @@ ON CONFLICT (walk) DO UPDATE SET after_time = excluded.after_time, after_text = 
 SELECT w.week, w.bytes FROM (
   SELECT to_date(right(c.relname, 10), 'YYYY_MM_DD')::timestamp AT TIME ZONE 'UTC' AS week,
     (SELECT sum(pg_total_relation_size(to_regclass('cn_relay.' || p.parent || right(c.relname, 11))))
-     FROM (VALUES ('events'), ('event_topics'), ('event_tags')) AS p (parent))::bigint AS bytes
+     FROM (VALUES ('events'), ('topic_links'), ('event_tags')) AS p (parent))::bigint AS bytes
   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
   WHERE i.inhparent = 'cn_relay.events_regular'::regclass) w
 WHERE w.week + interval '168 hours' <= $1::timestamptz - make_interval(hours => 24 * $2::integer)
@@ -35,11 +35,11 @@ ORDER BY w.week;
 -- name: events_to_keep
 SELECT array_agg(x.event_id), array_agg(x.ingested_at) FROM (
   SELECT l.event_id, l.ingested_at FROM (
-    SELECT s.topic_id, make_interval(hours => 24 * (s.ingest_policy ->> 'retention_days')::integer) AS period
-    FROM cn_relay.node_subscriptions s WHERE (s.ingest_policy ->> 'retention_days')::integer > $3) s
+    SELECT n.topic_no, make_interval(hours => 24 * (s.ingest_policy ->> 'retention_days')::integer) AS period
+    FROM cn_relay.node_subscriptions s JOIN cn_relay.topic_numbers n USING (topic_id) WHERE (s.ingest_policy ->> 'retention_days')::integer > $3) s
   CROSS JOIN LATERAL (
-    SELECT l.event_id, l.ingested_at FROM cn_relay.event_topics l
-    WHERE l.topic_id = s.topic_id AND l.lifetime = 'r' AND l.ingested_at >= $1
+    SELECT encode(l.event_id, 'hex') AS event_id, l.ingested_at FROM cn_relay.topic_links l
+    WHERE l.topic_no = s.topic_no AND l.lifetime = 'r' AND l.ingested_at >= $1
       AND l.ingested_at < $1 + interval '168 hours' AND l.ingested_at > $2::timestamptz - s.period
     ORDER BY l.ingested_seq DESC LIMIT $4) l
   WHERE $1 + interval '168 hours' > $2::timestamptz - s.period LIMIT $4) x;
@@ -75,8 +75,8 @@ SELECT cn_relay.shortest_days(ARRAY['retention_days', 'deletion_days'], least($1
 -- whose topics have a shorter period than the node's of $5 days, and are over it; the others go with their week.
 -- name: page_of_topic
 WITH page AS MATERIALIZED (
-  SELECT l.ingested_seq, l.event_id, l.ingested_at, l.lifetime FROM cn_relay.event_topics l
-  WHERE l.topic_id = $1 AND l.ingested_seq > $2 AND l.lifetime = 'r'
+  SELECT l.ingested_seq, encode(l.event_id, 'hex') AS event_id, l.ingested_at, l.lifetime FROM cn_relay.topic_links l
+  WHERE l.topic_no = (SELECT n.topic_no FROM cn_relay.topic_numbers n WHERE n.topic_id = $1) AND l.ingested_seq > $2 AND l.lifetime = 'r'
     AND l.ingested_at <= $3::timestamptz - make_interval(hours => 24 * $6::integer)
   ORDER BY l.ingested_seq LIMIT $4
 ), due AS MATERIALIZED (
@@ -92,8 +92,8 @@ SELECT (SELECT count(*) FROM page), (SELECT max(ingested_seq) FROM page), array_
 -- The oldest events of the topic $1 that no other topic has, accepted before $2, up to $5 of the $4 links after the seq $3.
 -- name: page_of_topic_alone
 WITH page AS MATERIALIZED (
-  SELECT l.ingested_seq, l.event_id, l.ingested_at, l.lifetime FROM cn_relay.event_topics l
-  WHERE l.topic_id = $1 AND l.ingested_seq > $3 AND l.ingested_at < $2
+  SELECT l.ingested_seq, encode(l.event_id, 'hex') AS event_id, l.ingested_at, l.lifetime FROM cn_relay.topic_links l
+  WHERE l.topic_no = (SELECT n.topic_no FROM cn_relay.topic_numbers n WHERE n.topic_id = $1) AND l.ingested_seq > $3 AND l.ingested_at < $2
   ORDER BY l.ingested_seq LIMIT $4
 ), due AS MATERIALIZED (
   SELECT p.* FROM page p CROSS JOIN LATERAL (

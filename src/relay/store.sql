@@ -69,10 +69,11 @@ WITH i AS MATERIALIZED (
     to_timestamp(expires_at), non_public, lifetime::"char", effective_key, string_to_array(topics, E'\x1f'), raw
   FROM r WHERE op = 'upsert' AND n = 1
 ), linked AS (
-  INSERT INTO cn_relay.event_topics (topic_id, event_id, pubkey, kind, created_at, ingested_at, ingested_seq,
-                                     expires_at, non_public, lifetime)
-  SELECT topic_id, event_id, pubkey, kind, created_at, now(), seq - n + 1, to_timestamp(expires_at), non_public,
-    lifetime::"char"
+  INSERT INTO cn_relay.topic_links (topic_no, event_id, short_id, short_author, kind, created_at, ingested_at, ingested_seq,
+                                    expires_at, non_public, lifetime)
+  SELECT coalesce((SELECT t.topic_no FROM cn_relay.topic_numbers t WHERE t.topic_id = r.topic_id), cn_relay.topic_no(topic_id)),
+    decode(event_id, 'hex'), cn_relay.short_id(event_id), cn_relay.short_id(pubkey), kind, created_at, now(), seq - n + 1,
+    to_timestamp(expires_at), non_public, lifetime::"char"
   FROM r WHERE op = 'upsert' AND is_linked
 ), tagged AS (
   INSERT INTO cn_relay.event_tags (name, value, created_at, event_id, ingested_at, lifetime)

@@ -13,7 +13,7 @@ constexpr std::int64_t kSlackEvents = 100;
 constexpr std::int64_t kSlackBytes = 1024 * 1024;
 
 // Of cn_relay.event_bytes.
-constexpr std::int64_t kRowBytes = 1'700;
+constexpr std::int64_t kRowBytes = 800;
 constexpr std::size_t kTagShare = 5;
 
 std::int64_t with_slack(std::int64_t limit, std::int64_t least) {

@@ -75,7 +75,7 @@ TEST_F(Rooms, OrdersSettleAndHealthAnswersWhileEveryReadForThePublicHangs) {
   wait_until("reads that hang", [&] {
     return node.sql(
                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-               "AND query LIKE '%event_topics%'") != "0";
+               "AND query LIKE '%topic_links%'") != "0";
   });
   EXPECT_THAT(settled(node.public_address(), "beside-readers-1"), HasSubstr(R"("succeeded")"));
   EXPECT_THAT(settled(node.public_address(), "beside-readers-2"), HasSubstr(R"("succeeded")"));
@@ -136,7 +136,7 @@ TEST_F(Rooms, BackendsThatReadForThePublicYieldToThoseOfConsumersAndTheseToOrder
   wait_until("a read that hangs", [&] {
     pids = node.sql(
         "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-        "AND query LIKE '%event_topics%'");
+        "AND query LIKE '%topic_links%'");
     return !pids.empty();
   });
   std::istringstream lines(pids);

@@ -22,7 +22,7 @@ struct MissingPartition : testing::Test {
 };
 
 TEST_F(MissingPartition, OfTheWeekIsMade) {
-  for (const auto* parent : {"events", "event_topics", "event_tags"}) {
+  for (const auto* parent : {"events", "topic_links", "event_tags"}) {
     database.run(
         "DROP TABLE cn_relay." +
         database.value("SELECT cn_relay.week_table('" + std::string(parent) + "', cn_relay.week_of(now()))"));

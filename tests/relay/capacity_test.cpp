@@ -22,10 +22,13 @@ class CapacityTest : public TopicsTest {
     const auto list = fmt::format("{}", fmt::join(ids, ","));
     const auto then = fmt::format("(now() - interval '{} days')", 7 * weeks);
     rig.sql(fmt::format("SELECT cn_relay.ensure_week({})", then));
-    for (const auto* table : {"events", "event_topics", "event_tags"}) {
+    for (const auto* table : {"events", "event_tags"}) {
       rig.sql(
           fmt::format("UPDATE cn_relay.{} SET ingested_at = {} WHERE event_id IN ({})", table, then, list));
     }
+    rig.sql(
+        fmt::format("UPDATE cn_relay.topic_links SET ingested_at = {} WHERE encode(event_id, 'hex') IN ({})",
+                    then, list));
     rig.sql("SELECT cn_relay.recount_usage()");
   }
   [[nodiscard]] std::string count() const { return rig.value(kEventCount); }
@@ -197,13 +200,13 @@ TEST_F(FullTopicTest, WhoReplacesOneEventAgainAndAgainDrivesNobodyElsesOut) {
 TEST_F(FullTopicTest, EventsThatMayNotGoAreNotLookedAtAgainEachTime) {
   // More of two topics than one look takes, and after them those that may go.
   rig.sql(fmt::format(
-      R"(CREATE TEMP TABLE n AS SELECT i, 'id' || i AS id, now() AS at,
+      R"(CREATE TEMP TABLE n AS SELECT i, lpad(to_hex(i), 64, '0') AS id, now() AS at,
            CASE WHEN i <= 10400 THEN ARRAY['{0}', 'kukuri:global'] ELSE ARRAY['{0}'] END AS topics
            FROM generate_series(1, 10420) i;
          INSERT INTO cn_relay.events (event_id, pubkey, kind, created_at, tags, content, sig, ingested_at, ingested_seq,
            source, topics) SELECT id, 'p', 1, i, '[]', '', 's', at, i, 'ws', topics FROM n;
-         INSERT INTO cn_relay.event_topics (topic_id, event_id, pubkey, kind, created_at, ingested_at, ingested_seq)
-           SELECT '{0}', id, 'p', 1, i, at, i FROM n;
+         INSERT INTO cn_relay.topic_links (topic_no, event_id, short_id, short_author, kind, created_at, ingested_at, ingested_seq)
+           SELECT cn_relay.topic_no('{0}'), decode(id, 'hex'), cn_relay.short_id(id), 0, 1, i, at, i FROM n;
          SELECT cn_relay.recount_usage())",
       limited));
   drop_oldest_beyond(10'410);

@@ -262,11 +262,11 @@ TEST_F(NegentropyTopicsTest, TopicThatIsDisabledEndsWhatNamesIt) {
 TEST_F(NegentropyTopicsTest, LargeSetIsReadInPiecesAndAnsweredInRounds) {
   // Rows that no client has sent: 25,000 links of events are three pieces.
   rig.sql(
-      "INSERT INTO cn_relay.event_topics (topic_id, event_id, pubkey, kind, created_at, ingested_at, "
-      "ingested_seq, lifetime) "
-      "SELECT 'kukuri:global', encode(sha256(i::text::bytea), 'hex'), repeat('a', 64), 1, 1600000000 + i / "
-      "100, now(), 0, 'k' "
-      "FROM generate_series(1, 25000) AS i");
+      "INSERT INTO cn_relay.topic_links (topic_no, event_id, short_id, short_author, kind, created_at, "
+      "ingested_at, ingested_seq, lifetime) "
+      "SELECT cn_relay.topic_no('kukuri:global'), id, cn_relay.short_id(encode(id, 'hex')), 0, 1, "
+      "1600000000 + i / 100, now(), 0, 'k' "
+      "FROM generate_series(1, 25000) AS i CROSS JOIN LATERAL sha256(i::text::bytea) AS id");
   const auto before = rig.metric("todoke_neg_messages_total");
   NostrClient large(rig.url(), large_messages());
   const auto need = reconcile(large, kGlobal, {}, nostr::kNegMessageBytesMin).need;

@@ -33,7 +33,7 @@ void let_days_pass(const RelayRig& rig, int days) {
          UPDATE cn_relay.events SET ingested_at = ingested_at - interval '{0} days',
            deleted_at = deleted_at - interval '{0} days', superseded_at = superseded_at - interval '{0} days',
            expired_at = expired_at - interval '{0} days';
-         UPDATE cn_relay.event_topics SET ingested_at = ingested_at - interval '{0} days';
+         UPDATE cn_relay.topic_links SET ingested_at = ingested_at - interval '{0} days';
          UPDATE cn_relay.event_tags SET ingested_at = ingested_at - interval '{0} days';
          UPDATE cn_relay.current_versions SET ingested_at = ingested_at - interval '{0} days';
          UPDATE cn_relay.event_dedupe SET first_seen_at = first_seen_at - interval '{0} days',
@@ -49,12 +49,12 @@ void let_days_pass(const RelayRig& rig, int days) {
 void fill_two_weeks(const RelayRig& rig) {
   rig.sql(fmt::format(
       R"(SELECT cn_relay.ensure_week(now() - interval '45 days'), cn_relay.ensure_week(now() - interval '52 days');
-         CREATE TEMP TABLE n AS SELECT i, 'id' || i AS id, now() - make_interval(days => 45 + 7 * (i % 2)) AS at,
+         CREATE TEMP TABLE n AS SELECT i, lpad(to_hex(i), 64, '0') AS id, now() - make_interval(days => 45 + 7 * (i % 2)) AS at,
            CASE WHEN i % 4 < 2 THEN '{}' ELSE '{}' END AS topic_id FROM generate_series(1, 1200) i;
          INSERT INTO cn_relay.events (event_id, pubkey, kind, created_at, tags, content, sig, ingested_at, ingested_seq,
            source, topics) SELECT id, 'p', 1, i, '[["p","x"]]', '', 's', at, i, 'ws', ARRAY[topic_id] FROM n;
-         INSERT INTO cn_relay.event_topics (topic_id, event_id, pubkey, kind, created_at, ingested_at, ingested_seq)
-           SELECT topic_id, id, 'p', 1, i, at, i FROM n;
+         INSERT INTO cn_relay.topic_links (topic_no, event_id, short_id, short_author, kind, created_at, ingested_at, ingested_seq)
+           SELECT cn_relay.topic_no(topic_id), decode(id, 'hex'), cn_relay.short_id(id), 0, 1, i, at, i FROM n;
          INSERT INTO cn_relay.event_tags (name, value, created_at, event_id, ingested_at) SELECT 'p', 'x', i, id, at FROM n;
          INSERT INTO cn_relay.event_dedupe (event_id) SELECT id FROM n;
          SELECT cn_relay.recount_usage())",
@@ -95,7 +95,7 @@ class RetentionOfEvents : public TopicsTest {
     rig.sql(fmt::format(
         R"(INSERT INTO cn_relay.events (event_id, pubkey, kind, created_at, tags, content, sig, ingested_at, ingested_seq,
              source, topics, lifetime)
-           SELECT 'id' || i, 'p', 1, i, '[]', '', 's', now() - make_interval(days => {}, secs => i), i, 'ws', ARRAY['{}'], 'k'
+           SELECT lpad(to_hex(i), 64, '0'), 'p', 1, i, '[]', '', 's', now() - make_interval(days => {}, secs => i), i, 'ws', ARRAY['{}'], 'k'
            FROM generate_series({}, {}) i;
            SELECT cn_relay.recount_usage())",
         days, topic_id, first, first + count - 1));
