@@ -88,8 +88,12 @@ class SpawnDescriptors {
   explicit SpawnDescriptors(const Program& program) {
     check(::posix_spawn_file_actions_init(&value_), "posix_spawn_file_actions_init");
     duplicate(program.output_fd, STDOUT_FILENO);
-    duplicate(program.output_fd, STDERR_FILENO);
-    check(::posix_spawn_file_actions_addopen(&value_, STDIN_FILENO, "/dev/null", O_RDONLY, 0), "/dev/null");
+    duplicate(program.error_fd >= 0 ? program.error_fd : program.output_fd, STDERR_FILENO);
+    if (program.input_fd >= 0) {
+      duplicate(program.input_fd, STDIN_FILENO);
+    } else {
+      check(::posix_spawn_file_actions_addopen(&value_, STDIN_FILENO, "/dev/null", O_RDONLY, 0), "/dev/null");
+    }
     int next = kFirstFolderFd;
     for (const int fd : program.folders) duplicate(fd, next++);
     check(::posix_spawn_file_actions_addclosefrom_np(&value_, next), "closefrom");

@@ -1,4 +1,4 @@
-// The programs that todoke starts: Postgres and its tools.
+// The programs that todoke starts: Postgres and its tools, and the operator's own (relay.policy_command).
 //
 // setpriv gives up the rights of root and sets the signal that the kernel sends when todoke dies; posix_spawn
 // does the rest. A child
@@ -8,7 +8,8 @@
 //    started the child ends: a Child is started by the thread of its executor, which must outlive it. A
 //    todoke that dies within the millisecond before setpriv has run leaves the child to the next start
 //    (leftovers.hpp);
-//  - has no descriptors but stdin (/dev/null), stdout and stderr (`output_fd`) and those of `folders`; cwd /;
+//  - has no descriptors but stdin (`input_fd`, or /dev/null), stdout (`output_fd`), stderr (`error_fd`, or as
+//    stdout) and those of `folders`; cwd /;
 //    default signal handling.
 //
 // The end of a Child is seen through a pidfd: no SIGCHLD handler, no other child is reaped.
@@ -35,9 +36,11 @@ struct Identity {
 struct Program {
   std::vector<std::string> argv{};     // argv[0] is the program's absolute path
   std::optional<Identity> identity{};  // none: as todoke itself
-  int output_fd = -1;                  // stdout and stderr of the child
+  int output_fd = -1;                  // stdout of the child
   // Open in the child as 3, 4 and so on; themselves 10 or more (SeenFolder).
   std::vector<int> folders{};
+  int input_fd = -1;  // none: /dev/null
+  int error_fd = -1;  // none: as output_fd
 };
 
 inline constexpr int kFirstFolderFd = 3;

@@ -16,6 +16,8 @@ constexpr auto kReasons = std::to_array<ReasonText>({
     {event_blocked, "event_blocked", "blocked: event not taken here"},
     {topic_blocked, "topic_blocked", "blocked: topic not taken here"},
     {address_blocked, "address_blocked", "blocked: address not served"},
+    {policy_refused, "policy_refused", "blocked: not taken by the policy of this relay"},
+    {policy_failed, "policy_failed", "error: policy did not decide, try again"},
     {topic_not_enabled, "topic_not_enabled", "restricted: topic not enabled"},
     {capacity, "capacity", "restricted: capacity"},
     {rate_limited, "rate_limited", "rate-limited: slow down"},

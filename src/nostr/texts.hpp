@@ -18,6 +18,8 @@ enum class Reason : std::uint8_t {
   event_blocked,
   topic_blocked,
   address_blocked,
+  policy_refused,
+  policy_failed,
   topic_not_enabled,
   capacity,
   rate_limited,

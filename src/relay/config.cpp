@@ -89,6 +89,13 @@ Expected<void> check_retention(const Config& config) {
   return {};
 }
 
+Expected<void> check_policy(const Config& config) {
+  const auto& command = config.get(keys::kPolicyCommand);
+  if (command.empty() || command.front().starts_with('/')) return {};
+  return refuse(
+      fmt::format("relay.policy_command must begin with an absolute path, not with \"{}\"", command.front()));
+}
+
 }  // namespace
 
 std::span<const KeySpec* const> config_keys() {
@@ -111,6 +118,9 @@ std::span<const KeySpec* const> config_keys() {
       &keys::kPrivacyPolicy.spec,
       &keys::kTermsOfService.spec,
       &keys::kPublicUrl.spec,
+      &keys::kPolicyCommand.spec,
+      &keys::kPolicyTimeout.spec,
+      &keys::kPolicyOnFailure.spec,
       &keys::kMessageBytesMax.spec,
       &keys::kEventBytesMax.spec,
       &keys::kTagsMax.spec,
@@ -159,6 +169,7 @@ Expected<void> check_config(const Config& config) {
   if (auto checked = check_links(config); !checked) return checked;
   if (auto checked = check_reserved(config); !checked) return checked;
   if (auto checked = check_retention(config); !checked) return checked;
+  if (auto checked = check_policy(config); !checked) return checked;
   return check_sizes(config);
 }
 

@@ -117,6 +117,33 @@ inline constexpr Key<std::string> kPublicUrl{{
                "name it; where it is not set, the host that the client connected to.",
     .live = true,
 }};
+inline constexpr Key<std::vector<std::string>> kPolicyCommand{{
+    .name = "relay.policy_command",
+    .meaning = "A program, by its absolute path, and its arguments, that decides over each event that comes, "
+               "in the protocol of "
+               "strfry's plugins.",
+    .min = 0,
+    .max = 100,
+    .reread = true,
+}};
+inline constexpr Key<std::chrono::milliseconds> kPolicyTimeout{{
+    .name = "relay.policy_timeout",
+    .fallback = "2s",
+    .meaning = "How long relay.policy_command may take for an event.",
+    .unit = "ms",
+    .min = 10,
+    .max = 60'000,
+    .live = true,
+}};
+inline constexpr Key<std::string> kPolicyOnFailure{{
+    .name = "relay.policy_on_failure",
+    .fallback = "refuse",
+    .meaning = "What becomes of an event over which relay.policy_command does not decide: it does not answer "
+               "in time, does not "
+               "run, or is asked more than it can answer.",
+    .choices = "refuse|accept",
+    .live = true,
+}};
 inline constexpr Key<std::int64_t> kMessageBytesMax{{
     .name = "relay.message_bytes_max",
     .type = KeyType::size,

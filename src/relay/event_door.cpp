@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include <boost/asio/this_coro.hpp>
@@ -11,6 +12,7 @@
 #include "base/run_on.hpp"
 #include "nostr/event_parse.hpp"
 #include "relay/admission.hpp"
+#include "relay/policy.hpp"
 #include "relay/writer.hpp"
 
 namespace todoke::relay {
@@ -24,17 +26,20 @@ constexpr std::string_view kOnlyStored = "invalid: ephemeral events go over a re
 
 // Refusals for the moment: the same event may be taken later.
 bool is_for_now(Reason reason) {
-  return reason == Reason::capacity || reason == Reason::storage_full || reason == Reason::not_stored;
+  return reason == Reason::capacity || reason == Reason::storage_full || reason == Reason::not_stored ||
+         reason == Reason::policy_failed;
 }
 
-// What the writer says of one event.
+// What the writer, or the operator's program, says of one event.
+template <class Said>
 struct Verdict {
   std::mutex mutex;
   Signal* told = nullptr;  // null: nobody waits any more
-  Outcome outcome = Outcome::failed;
+  Said said{};
 };
 
 // A caller that waits for a verdict, on a loop that may end before the verdict comes.
+template <class Said>
 class Waiting {
  public:
   explicit Waiting(Executor executor) : told_(std::move(executor)) { verdict_->told = &told_; }
@@ -46,25 +51,25 @@ class Waiting {
   Waiting& operator=(const Waiting&) = delete;
 
   // Called from any thread.
-  [[nodiscard]] std::function<void(Outcome)> listener() const {
-    return [verdict = verdict_](Outcome outcome) {
+  [[nodiscard]] std::function<void(Said)> listener() const {
+    return [verdict = verdict_](Said said) {
       const std::lock_guard lock(verdict->mutex);
-      verdict->outcome = outcome;
+      verdict->said = std::move(said);
       if (verdict->told != nullptr) verdict->told->set_from_anywhere();
     };
   }
 
   // Nothing: it was not told in time.
-  Task<std::optional<Outcome>> wait_until(Deadline deadline) {
+  Task<std::optional<Said>> wait_until(Deadline deadline) {
     const bool is_told = co_await told_.wait_for(deadline.left());
     if (!is_told) co_return std::nullopt;
     const std::lock_guard lock(verdict_->mutex);
-    co_return verdict_->outcome;
+    co_return verdict_->said;
   }
 
  private:
   Signal told_;
-  const std::shared_ptr<Verdict> verdict_ = std::make_shared<Verdict>();
+  const std::shared_ptr<Verdict<Said>> verdict_ = std::make_shared<Verdict<Said>>();
 };
 
 }  // namespace
@@ -110,14 +115,45 @@ Task<Published> EventDoor::publish(std::string event_json, From from, std::optio
     if (*why != Reason::capacity) co_return refuse(*why);
     admitted->incoming.held = true;
   }
+  if (from == From::api && services_.policy.is_on()) {
+    auto decided = co_await ask_policy(admitted->incoming.event, proven, deadline);
+    if (decided) co_return std::move(*decided);
+  }
   co_return co_await store(std::move(admitted->incoming), deadline);
+}
+
+// Nothing: it may be stored.
+Task<std::optional<Published>> EventDoor::ask_policy(EventPtr event, std::optional<nostr::Pubkey> proven,
+                                                     Deadline deadline) {
+  const Executor executor = co_await asio::this_coro::executor;
+  Waiting<PolicyVerdict> waiting(executor);
+  const PolicySource source{"API", std::string(), proven};
+  const std::function<void()> goes_on = [] {};  // the caller waits for its verdict in any case
+  services_.policy.ask(event, source, waiting.listener(), goes_on);
+  const auto told = co_await waiting.wait_until(deadline);
+  const auto verdict = told ? *told : PolicyVerdict();
+  switch (verdict.action) {
+    case PolicyAction::accept:
+      co_return std::nullopt;
+    case PolicyAction::shadow_reject:
+      co_return Published{Published::Kind::stored, {}};
+    case PolicyAction::reject: {
+      auto refused = refuse(Reason::policy_refused);
+      if (!verdict.text.empty()) refused.message = verdict.text;
+      co_return refused;
+    }
+    case PolicyAction::failed:
+      if (services_.policy.accepts_on_failure()) co_return std::nullopt;
+      co_return refuse(Reason::policy_failed);
+  }
+  throw std::logic_error("a verdict without an action");
 }
 
 Task<Published> EventDoor::store(Incoming incoming, Deadline deadline) {
   if (!services_.writer.has_started()) co_return refuse(Reason::not_stored);
   const auto id = incoming.event->id();
   const Executor executor = co_await asio::this_coro::executor;
-  Waiting waiting(executor);
+  Waiting<Outcome> waiting(executor);
   incoming.on_outcome = waiting.listener();
   // The caller waits for its outcome in any case.
   services_.writer.offer(std::move(incoming), [] {});

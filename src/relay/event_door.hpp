@@ -28,6 +28,8 @@ class EventDoor final : public outbox::EventPort {
                                                      Deadline deadline) override;
 
  private:
+  Task<std::optional<outbox::Published>> ask_policy(EventPtr event, std::optional<nostr::Pubkey> proven,
+                                                    Deadline deadline);
   Task<outbox::Published> store(Incoming incoming, Deadline deadline);
   outbox::Published refuse(nostr::Reason reason);
   outbox::Published tell(const nostr::EventId& id, Outcome outcome);

@@ -5,8 +5,8 @@
 
 #include "nostr/event_parse.hpp"
 #include "nostr/topics.hpp"
-#include "relay/admission.hpp"
 #include "relay/ephemeral.hpp"
+#include "relay/policy.hpp"
 #include "relay/writer.hpp"
 
 namespace todoke::relay {
@@ -88,7 +88,29 @@ GossipVerdict GossipDoor::take(std::string_view json, const std::string& topic,
   auto& incoming = admitted->incoming;
   if (const auto why = held_back(incoming, *topics, services_.pressure)) return refuse(*why, id);
   incoming.came_by = topic;
-  if (admitted->ephemeral) {
+  if (services_.policy.is_on()) return ask_policy(std::move(*admitted), on_room);
+  return take(std::move(*admitted), on_room);
+}
+
+GossipVerdict GossipDoor::ask_policy(Admitted admitted, const std::function<void()>& on_room) {
+  const auto event = admitted.incoming.event;
+  const PolicySource source{"Stream", admitted.incoming.came_by};
+  auto tell = [this, admitted = std::move(admitted)](const PolicyVerdict& verdict) mutable {
+    const bool failed = verdict.action == PolicyAction::failed;
+    if (verdict.action == PolicyAction::accept || (failed && services_.policy.accepts_on_failure())) {
+      take(std::move(admitted), [] {});
+    } else {
+      refuse(failed ? Reason::policy_failed : Reason::policy_refused, std::nullopt);
+    }
+  };
+  const bool has_room = services_.policy.ask(event, source, std::move(tell), on_room);
+  return {GossipVerdict::Kind::taken, {}, event->id(), !has_room};
+}
+
+GossipVerdict GossipDoor::take(Admitted admitted, const std::function<void()>& on_room) {
+  auto& incoming = admitted.incoming;
+  const auto id = incoming.event->id();
+  if (admitted.ephemeral) {
     if (!services_.ephemeral.send(live_of(incoming))) {
       services_.metrics.dedupe_hits.add();
       return {GossipVerdict::Kind::known, {}, id};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "outbox/gossip_port.hpp"
+#include "relay/admission.hpp"
 #include "relay/incoming.hpp"
 #include "relay/services.hpp"
 
@@ -20,6 +21,9 @@ class GossipDoor final : public outbox::GossipIn {
                              const std::function<void()>& on_room) override;
 
  private:
+  // Says at once that it was taken: whoever passes events on does not wait for the operator's program.
+  outbox::GossipVerdict ask_policy(Admitted admitted, const std::function<void()>& on_room);
+  outbox::GossipVerdict take(Admitted admitted, const std::function<void()>& on_room);
   outbox::GossipVerdict refuse(nostr::Reason reason, std::optional<nostr::EventId> id);
 
   SessionServices& services_;

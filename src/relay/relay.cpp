@@ -24,6 +24,7 @@
 #include "relay/hub.hpp"
 #include "relay/info.hpp"
 #include "relay/management.hpp"
+#include "relay/policy.hpp"
 #include "relay/retention.hpp"
 #include "relay/session.hpp"
 #include "relay/settings.hpp"
@@ -145,6 +146,11 @@ HubOptions hub_options_from(const Config& config, nostr::TopicPolicy policy, pg:
   return options;
 }
 
+PolicySettings policy_from(const Config& config) {
+  return {config.get(keys::kPolicyCommand), config.get(keys::kPolicyTimeout),
+          config.get(keys::kPolicyOnFailure) == "accept"};
+}
+
 net::WsOptions ws_options_from(const Config& config) {
   net::WsOptions options;
   options.message_bytes_max = size_of(config.get(keys::kMessageBytesMax) * kFrameRoom);
@@ -219,6 +225,7 @@ class Relay {
              reader_, parts.listener, topics_, parts.log, parts.clock, metrics_),
         writer_(parts.executor, WriterOptions{.connect = parts.database, .gossip = parts.gossip.get()},
                 parts.clock, metrics_, duplicates_, topics_, hub_, parts.log, parts.storage),
+        policy_program_(parts.executor, policy_from(parts.config), parts.clock, parts.metrics),
         ephemeral_(parts.executor, parts.pool, parts.listener, parts.clock, metrics_,
                    [this](LiveEventPtr live) { hub_.ephemeral(std::move(live)); }),
         eraser_(parts.executor, parts.pool, parts.database, hub_, parts.clock, metrics_),
@@ -247,6 +254,7 @@ class Relay {
                   hub_.known(),
                   duplicates_,
                   metrics_,
+                  policy_program_,
                   writer_,
                   hub_,
                   pages_,
@@ -282,6 +290,7 @@ class Relay {
     close_rate_.set(per_minute(config.get(keys::kReqsPerMinute)), rates_on(config));
     connection_rate_.set(per_minute(config.get(keys::kConnectionsPerMinute)), rates_on(config));
     capacity_.set_limits(capacity_from(config));
+    policy_program_.set(policy_from(config));
   }
 
   std::shared_ptr<net::WsHandler> accept(const net::Request& request) {
@@ -344,6 +353,7 @@ class Relay {
   BlockBook& blocks() { return blocks_; }
   Hub& hub() { return hub_; }
   Writer& writer() { return writer_; }
+  Policy& policy_program() { return policy_program_; }
   CapacityKeeper& capacity() { return capacity_; }
   EphemeralExchange& ephemeral() { return ephemeral_; }
   Eraser& eraser() { return eraser_; }
@@ -403,6 +413,7 @@ class Relay {
   Writer writer_;
   std::shared_ptr<net::ClientMemory> pages_ =
       std::make_shared<net::ClientMemory>(metrics_.page_bytes, metrics_.pages_dropped, kPageBytesMax);
+  Policy policy_program_;
   EphemeralExchange ephemeral_;
   Eraser eraser_;
   Retention retention_;
@@ -516,6 +527,7 @@ BuiltRelay build_relay(RelayParts parts) {
       part_of(relay, relay->hub()),
       part_of(relay, relay->ephemeral()),
       part_of(relay, relay->writer()),
+      part_of(relay, relay->policy_program()),
       part_of(relay, relay->eraser()),
       part_of(relay, relay->retention()),
       part_of(relay, relay->capacity())};

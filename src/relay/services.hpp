@@ -28,6 +28,7 @@ namespace todoke::relay {
 
 class EphemeralExchange;
 class Hub;
+class Policy;
 class Session;
 class Writer;
 
@@ -62,6 +63,7 @@ struct SessionServices {
   const KnownIds& known;
   DedupeCounts& duplicates;
   RelayMetrics& metrics;
+  Policy& policy;
   Writer& writer;
   Hub& hub;
   std::shared_ptr<net::ClientMemory> pages;

@@ -13,10 +13,10 @@
 #include "nostr/recipients.hpp"
 #include "nostr/replies.hpp"
 #include "nostr/signature.hpp"
-#include "relay/admission.hpp"
 #include "relay/cost.hpp"
 #include "relay/ephemeral.hpp"
 #include "relay/gossip_door.hpp"
+#include "relay/policy.hpp"
 #include "relay/writer.hpp"
 
 namespace todoke::relay {
@@ -229,11 +229,7 @@ void Session::pay_for_control() {
 void Session::wait_for_hub() {
   if (!connection_) return;
   connection_->pause_reading();
-  services_.hub.when_taken([session = shared_from_this()] {
-    asio::post(session->executor_, [session] {
-      if (session->connection_) session->connection_->resume_reading();
-    });
-  });
+  services_.hub.when_taken(resume_later());
 }
 
 // A client that asks and hangs up has left questions behind whose answers nobody waits for.
@@ -312,15 +308,62 @@ void Session::handle(nostr::EventMessage message, std::size_t bytes) {
     if (*why != Reason::capacity || admitted->ephemeral) return refuse(id, *why);
     admitted->incoming.held = true;
   }
-  if (admitted->ephemeral) {
-    if (services_.ephemeral.send(live_of(admitted->incoming))) {
-      tell_gossip(services_.gossip, admitted->incoming);
-    } else {
-      services_.metrics.dedupe_hits.add();
-    }
-    return answer(id, true, "");
+  if (services_.policy.is_on()) return ask_policy(std::move(*admitted));
+  take(std::move(*admitted));
+}
+
+void Session::ask_policy(Admitted admitted) {
+  ++events_under_way_;
+  auto source = source_of_address(address_);
+  if (!authenticated_.empty()) source.authed = authenticated_.front();
+  const auto event = admitted.incoming.event;
+  auto tell = [session = shared_from_this(), admitted = std::move(admitted)](PolicyVerdict verdict) mutable {
+    asio::dispatch(session->executor_,
+                   [session, admitted = std::move(admitted), verdict = std::move(verdict)]() mutable {
+                     session->follow_policy(std::move(admitted), verdict);
+                     --session->events_under_way_;
+                     session->close_when_answered();
+                   });
+  };
+  if (services_.policy.ask(event, source, std::move(tell), resume_later())) return;
+  services_.metrics.paused.add();
+  if (connection_) connection_->pause_reading();
+}
+
+void Session::follow_policy(Admitted admitted, const PolicyVerdict& verdict) {
+  const auto id = admitted.incoming.event->id();
+  switch (verdict.action) {
+    case PolicyAction::accept:
+      return take(std::move(admitted));
+    case PolicyAction::shadow_reject:
+      return answer(id, true, "");
+    case PolicyAction::reject:
+      if (verdict.text.empty()) return refuse(id, Reason::policy_refused);
+      services_.metrics.rejected.with({std::string(label_of(Reason::policy_refused))}).add();
+      return answer(id, false, verdict.text);
+    case PolicyAction::failed:
+      if (services_.policy.accepts_on_failure()) return take(std::move(admitted));
+      return refuse(id, Reason::policy_failed);
   }
-  store(std::move(admitted->incoming));
+}
+
+void Session::take(Admitted admitted) {
+  if (!admitted.ephemeral) return store(std::move(admitted.incoming));
+  if (services_.ephemeral.send(live_of(admitted.incoming))) {
+    tell_gossip(services_.gossip, admitted.incoming);
+  } else {
+    services_.metrics.dedupe_hits.add();
+  }
+  answer(admitted.incoming.event->id(), true, "");
+}
+
+// For who asks this connection to pause.
+std::function<void()> Session::resume_later() {
+  return [session = shared_from_this()] {
+    asio::post(session->executor_, [session] {
+      if (session->connection_) session->connection_->resume_reading();
+    });
+  };
 }
 
 void Session::store(Incoming incoming) {
@@ -333,12 +376,7 @@ void Session::store(Incoming incoming) {
       session->close_when_answered();
     });
   };
-  const auto on_room = [session = shared_from_this()] {
-    asio::post(session->executor_, [session] {
-      if (session->connection_) session->connection_->resume_reading();
-    });
-  };
-  if (services_.writer.offer(std::move(incoming), on_room)) return;
+  if (services_.writer.offer(std::move(incoming), resume_later())) return;
   services_.metrics.paused.add();
   if (connection_) connection_->pause_reading();
 }

@@ -17,8 +17,10 @@
 #include "net/websocket.hpp"
 #include "nostr/auth.hpp"
 #include "nostr/wire.hpp"
+#include "relay/admission.hpp"
 #include "relay/client_output.hpp"
 #include "relay/hub.hpp"
+#include "relay/policy_protocol.hpp"
 #include "relay/services.hpp"
 
 namespace todoke::relay {
@@ -72,6 +74,10 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void answer(const nostr::EventId& id, bool accepted, std::string_view text);
   void refuse(const nostr::EventId& id, nostr::Reason reason);
   void answer_event(const nostr::EventId& id, Outcome outcome);
+  // Asks the operator's program first, where there is one.
+  void ask_policy(Admitted admitted);
+  void follow_policy(Admitted admitted, const PolicyVerdict& verdict);
+  void take(Admitted admitted);
   void store(Incoming incoming);
   // One more in a row; too many end the connection, with this reason.
   void bad_message(std::string_view reason);
@@ -97,6 +103,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   auto with_payers(const nostr::Pubkey* author, const Use& use) const;
   void read_slower();
   void pay_for_control();
+  [[nodiscard]] std::function<void()> resume_later();
   // Nothing more is read before the hub has taken what was asked.
   void wait_for_hub();
   [[nodiscard]] bool nobody_waits() const;
@@ -115,7 +122,7 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   Executor executor_;
   bool challenged_ = false;
   std::vector<nostr::Pubkey> authenticated_;
-  std::size_t events_under_way_ = 0;      // given to the writer
+  std::size_t events_under_way_ = 0;      // given to the policy or the writer
   bool reads_answered_ = false;           // while the process stops: no REQ or COUNT waits for its answer
   std::size_t bad_messages_ = 0;          // in a row
   std::size_t refused_ = 0;               // for the rate, CLOSEs apart; less by one for each that was paid
