@@ -182,7 +182,7 @@ Task<void> Connection::serve() {
   }
   bool more = true;
   while (more) more = co_await serve_request();
-  if (upgraded_) co_await serve_websocket();
+  if (upgraded_) co_await websocket();
 }
 
 Task<bool> Connection::serve_request() {
@@ -419,7 +419,7 @@ Task<void> Connection::upgrade(const Route& route, Request& request) {
   upgraded_ = std::make_unique<Upgraded>(route, acceptance.agreement, std::move(handler), current_.client);
 }
 
-Task<void> Connection::serve_websocket() {
+Task<void> Connection::websocket() {
   phase_ = Phase::websocket;
   watchdog_.disarm();
   current_ = Current{};
@@ -434,7 +434,7 @@ Task<void> Connection::serve_websocket() {
                       upgraded_->route.ws_options,
                       context_->ws_metrics,
                       {context_->unfinished, std::move(upgraded_->client)}};
-  co_await run_websocket_server(std::move(setup), std::move(keep));
+  return run_websocket_server(std::move(setup), std::move(keep));
 }
 
 Task<bool> Connection::answer(Response response, bool unread_body) {

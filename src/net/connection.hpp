@@ -127,7 +127,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // False: the client has as many connections as it may.
   bool take_place(const Request& request);
   Task<void> upgrade(const Route& route, Request& request);
-  Task<void> serve_websocket();
+  Task<void> websocket();
   // What to answer where the client has used up its rate.
   std::optional<Response> pay_toll(const Request& request);
   // `unread_body`: the client may still be sending a body that the server will not read.

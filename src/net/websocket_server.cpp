@@ -32,7 +32,8 @@ Task<void> run_websocket_server(WsServerSetup server,
   setup.unfinished = std::move(server.unfinished);
   const auto session = std::make_shared<WsSession>(std::move(setup));
   if (on_connection) on_connection(session);
-  co_await session->run();
+  // No coroutine of its own: its frame would live as long as the connection, with the setup in it.
+  return session->run(session);
 }
 
 }  // namespace todoke::net

@@ -136,7 +136,7 @@ Task<std::shared_ptr<WsClient>> WsClient::connect(std::string url_text, WsClient
   setup.options = options.ws;
   auto session = std::make_shared<WsSession>(std::move(setup));
   state->session = session.get();
-  spawn(executor, session->run(), [state, session](const std::exception_ptr& error) {
+  spawn(executor, session->run(session), [state, session](const std::exception_ptr& error) {
     if (error) log::error("ws", "a client connection failed", {{"error", describe(error)}});
     state->over.set();
   });

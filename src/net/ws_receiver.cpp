@@ -45,7 +45,11 @@ void WsReceiver::FreeContext::operator()(wslay_frame_context* context) const {
 }
 
 WsReceiver::WsReceiver(WsRole role, WsAgreement agreement, std::size_t message_bytes_max)
-    : role_(role), deflate_(agreement.deflate), message_bytes_max_(message_bytes_max) {
+    : role_(role), deflate_(agreement.deflate), message_bytes_max_(message_bytes_max) {}
+
+WsReceiver::~WsReceiver() = default;
+
+void WsReceiver::make_context() {
   wslay_frame_callbacks callbacks{};
   callbacks.recv_callback = [](std::uint8_t* into, std::size_t size, int, void* self) -> ssize_t {
     return static_cast<WsReceiver*>(self)->take_input(into, size);
@@ -54,8 +58,6 @@ WsReceiver::WsReceiver(WsRole role, WsAgreement agreement, std::size_t message_b
   if (wslay_frame_context_init(&context, &callbacks, this) != 0) throw std::bad_alloc();
   context_.reset(context);
 }
-
-WsReceiver::~WsReceiver() = default;
 
 long WsReceiver::take_input(std::uint8_t* into, std::size_t size) {
   const std::size_t taken = std::min(size, input_.size());
@@ -68,7 +70,8 @@ long WsReceiver::take_input(std::uint8_t* into, std::size_t size) {
 
 WsEvent WsReceiver::next() {
   if (message_done_) forget_message();
-  while (!ended_) {
+  if (!context_ && !input_.empty()) make_context();
+  while (!ended_ && context_) {
     wslay_frame_iocb frame{};
     const ssize_t result = wslay_frame_recv(context_.get(), &frame);
     if (result == WSLAY_ERR_WANT_READ) {
@@ -92,6 +95,7 @@ WsEvent WsReceiver::next() {
     const WsEvent event = is_control(frame.opcode) ? on_control(frame, piece) : on_data(frame, piece);
     if (event.kind != WsEvent::Kind::starved) return event;
   }
+  if (!is_inside()) context_.reset();
   return {};
 }
 

@@ -16,6 +16,8 @@ namespace {
 
 // One read of a busy peer. Larger reads gain little: wslay takes 4 KiB at a time.
 constexpr std::size_t kBusyReadBytes = 16 * 1024;
+// What a string holds without memory of its own.
+constexpr std::size_t kHandshakeBytesKept = 15;
 
 // The label of todoke_ws_closed_total: the codes that applications choose count together, so that peers can't
 // make series.
@@ -58,8 +60,7 @@ void WsSession::call_handler(std::string_view what, F&& call) {
   }
 }
 
-Task<void> WsSession::run() {
-  const auto self = shared_from_this();
+Task<void> WsSession::run(std::shared_ptr<WsSession> self) {
   arm();
   call_handler("on_open", [&] { handler_->on_open(self); });
   const auto read = co_await attempt(read_until_end());
@@ -87,7 +88,8 @@ Task<void> WsSession::read_until_end() {
       handle_event(event);
       if (event.kind == WsEvent::Kind::close || event.kind == WsEvent::Kind::failed) co_return;
     }
-    if (!buffered_.empty()) std::string().swap(buffered_);
+    // Also where nothing is in it: it may be the buffer of the handshake.
+    if (buffered_.capacity() > kHandshakeBytesKept) std::string().swap(buffered_);
     note_starved();
     note_held();
     if (draining_) tell_drained();
@@ -111,7 +113,7 @@ std::span<char> WsSession::read_buffer() {
     large_buffer_.reset();
     return small_buffer_;
   }
-  if (!large_buffer_) large_buffer_ = std::make_unique<char[]>(kBusyReadBytes);
+  if (!large_buffer_) large_buffer_ = std::make_unique_for_overwrite<char[]>(kBusyReadBytes);
   return {large_buffer_.get(), kBusyReadBytes};
 }
 

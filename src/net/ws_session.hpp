@@ -4,9 +4,9 @@
 //   open --close() or a failure--> closing --close frames of both sides, or time is up--> over
 //
 // Reading is one coroutine (run). Writing is one that lives only while there is something to write. One
-// watchdog serves all the times: silence of the peer, a write, the closing handshake. The largest parts of an
-// idle connection are wslay's 4 KiB and the read buffer of 1 KiB, which grows to 16 KiB while the peer fills
-// it.
+// watchdog serves all the times: silence of the peer, a write, the closing handshake. The largest part of an
+// idle connection are frames of coroutines, about 5 KiB; its read buffer of 256 bytes grows to 16 KiB while
+// the peer fills it.
 #pragma once
 
 #include <array>
@@ -39,8 +39,9 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   explicit WsSession(WsSessionSetup setup);
   ~WsSession() override;
 
-  // Once. Returns when the connection is over, with nothing left running and the transport closed.
-  Task<void> run();
+  // Once, with a pointer to itself that lives as long as it runs. Returns when the connection is over, with
+  // nothing left running and the transport closed.
+  Task<void> run(std::shared_ptr<WsSession> self);
 
   void send(FramePtr frame) override;
   void close(std::uint16_t code, std::string_view reason) override;
@@ -118,7 +119,8 @@ class WsSession final : public WsConnection, public std::enable_shared_from_this
   Watchdog watchdog_;
   std::unique_ptr<Signal> change_;  // made when something waits for the first time
 
-  std::array<char, 1024> small_buffer_;
+  // An idle connection has nothing but this. What is longer takes another read, into the large buffer.
+  std::array<char, 256> small_buffer_;
   std::unique_ptr<char[]> large_buffer_;  // only while the peer sends fast
   bool read_filled_ = false;
   int pauses_ = 0;
