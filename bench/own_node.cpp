@@ -67,6 +67,10 @@ std::filesystem::path OwnNode::data_dir() const {
   return process_->data_dir();
 }
 
+std::string OwnNode::database() const {
+  return "host=" + (data_dir() / "run").string() + " dbname=todoke user=todoke";
+}
+
 void OwnNode::sql(const std::string& statement) {
   process_->sql(statement);
 }

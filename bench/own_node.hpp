@@ -27,6 +27,8 @@ class OwnNode {
   [[nodiscard]] std::string internal_address() const;
   [[nodiscard]] pid_t pid() const;
   [[nodiscard]] std::filesystem::path data_dir() const;
+  // How libpq reaches its database.
+  [[nodiscard]] std::string database() const;
   // A statement on its database.
   void sql(const std::string& statement);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <sys/resource.h>
@@ -85,7 +86,7 @@ bool has_failure(const std::vector<RelayResult>& relays) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  const auto options = parse_options(arguments, case_names());
+  auto options = parse_options(arguments, case_names());
   if (options.help) {
     std::fputs(help_text(case_names()).c_str(), stdout);
     return 0;
@@ -97,9 +98,16 @@ int run(const std::vector<std::string>& arguments) {
   if (urls.empty()) {
     own = std::make_unique<OwnNode>();
     urls.push_back("ws://" + own->address() + "/relay");
+    options.pid = own->pid();
+    options.database = own->database();
   }
   const auto relays = measure(options, urls);
-  std::fputs((table(relays) + "\n" + json_line(options, relays) + "\n").c_str(), stdout);
+  const auto numbers = json_line(options, relays) + "\n";
+  std::fputs((table(relays) + "\n" + numbers).c_str(), stdout);
+  if (!options.keep.empty()) {
+    std::ofstream kept(options.keep);
+    if (!(kept << numbers << std::flush)) throw std::runtime_error("cannot write " + options.keep);
+  }
   return has_failure(relays) ? kExitFailed : 0;
 }
 

@@ -4,8 +4,9 @@ namespace todoke::bench {
 
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases{
-      {"ingest-1", ingest_1},   {"ingest-10", ingest_10}, {"ok-idle", ok_idle}, {"ok-load", ok_load},
-      {"live-idle", live_idle}, {"live-load", live_load}, {"req", req},         {"fanout", fanout},
+      {"ingest-1", ingest_1}, {"ingest-10", ingest_10}, {"ok-idle", ok_idle},     {"ok-gaps", ok_gaps},
+      {"ok-load", ok_load},   {"live-idle", live_idle}, {"live-load", live_load}, {"req", req},
+      {"hot", hot},           {"fanout", fanout},       {"memory", memory},
   };
   return cases;
 }

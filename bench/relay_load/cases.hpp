@@ -36,16 +36,21 @@ inline constexpr std::size_t kIdlePerSecondMax = 400;
 
 // Publishes a few hundred events that are not measured. Throws when the relay takes none of them.
 void warm_up(Run& run);
+// Publishes these events as fast as one connection does.
+void publish(Run& run, const EventSet& events);
 // Publishes `count` events as fast as one connection does, for a case that needs them there.
 void publish_before(Run& run, std::size_t count);
 
 void ingest_1(Run& run);
 void ingest_10(Run& run);
 void ok_idle(Run& run);
+void ok_gaps(Run& run);
 void ok_load(Run& run);
 void live_idle(Run& run);
 void live_load(Run& run);
 void req(Run& run);
+void hot(Run& run);
 void fanout(Run& run);
+void memory(Run& run);
 
 }  // namespace todoke::bench

@@ -164,7 +164,7 @@ class Burst final : public CaseReceiver {
 // Latencies of one subscriber in a phase of its own.
 void live(Run& run, const EventSet& events, Schedule schedule, const std::string& key,
           const std::string& label) {
-  Loop loop;
+  Loop loop(run.options.deflate);
   Subscribing(run.result).run(loop, run, 1);
   LiveLatency phase(events, std::move(schedule), run.result);
   phase.run(loop, loop.connect(run.url), run.options.seconds);
@@ -195,7 +195,7 @@ void fanout(Run& run) {
   constexpr std::size_t kBurst = 300;
   constexpr std::size_t kBursts = 5;  // one alone depends on what else the machine does in that moment
   const auto subscribers = run.options.subscribers;
-  Loop loop;
+  Loop loop(run.options.deflate);
   Subscribing(run.result).run(loop, run, subscribers);
   loop.connect(run.url);
   std::vector<double> rates;

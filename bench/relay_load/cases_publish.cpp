@@ -1,6 +1,7 @@
 // Cases with publishers alone: how fast events become durable, and how long an OK takes.
 #include <fmt/format.h>
 
+#include "relay_load/bare_insert.hpp"
 #include "relay_load/cases.hpp"
 #include "relay_load/publisher.hpp"
 
@@ -91,7 +92,10 @@ class OkLatency final : public CaseReceiver {
 }  // namespace
 
 void publish_before(Run& run, std::size_t count) {
-  const auto events = run.events.make(count);
+  publish(run, run.events.make(count));
+}
+
+void publish(Run& run, const EventSet& events) {
   Loop loop;
   loop.connect(run.url);
   Ingest(loop, events, run.result).run(1, run.options.in_flight);
@@ -118,6 +122,22 @@ void ok_idle(Run& run) {
   publisher.run(loop, loop.connect(run.url), seconds);
   run.figure("ok_idle_p50_ms", "OK latency, one at a time, p50", "ms", publisher.latencies.quantile(0.5));
   run.figure("ok_idle_p99_ms", "OK latency, one at a time, p99", "ms", publisher.latencies.quantile(0.99));
+}
+
+void ok_gaps(Run& run) {
+  const auto count = static_cast<std::size_t>(run.options.seconds / kGap);
+  const auto events = run.events.make(count);
+  Loop loop;
+  OkLatency publisher(events, Schedule::with_gaps(), run.result);
+  publisher.run(loop, loop.connect(run.url), run.options.seconds);
+  const auto relay_p50 = publisher.latencies.quantile(0.5);
+  run.figure("ok_gaps_p50_ms", "OK latency, 10 ms after the one before, p50", "ms", relay_p50);
+  run.figure("ok_gaps_p99_ms", "OK latency, 10 ms after the one before, p99", "ms",
+             publisher.latencies.quantile(0.99));
+  if (run.options.database.empty()) return;
+  auto bare = bare_inserts(run.options.database, count, run.options.event_bytes);
+  run.figure("bare_insert_p50_ms", "  a bare durable INSERT likewise, p50", "ms", bare.quantile(0.5));
+  run.figure("bare_insert_ratio", "  OK in times of it", "times", relay_p50 / bare.quantile(0.5));
 }
 
 void ok_load(Run& run) {

@@ -84,7 +84,7 @@ class Pages final : public CaseReceiver {
 
 void read_pages(Run& run, const std::string& filter, const std::string& key, const std::string& what) {
   for (const std::size_t connections : {std::size_t{1}, std::size_t{8}}) {
-    Loop loop;
+    Loop loop(run.options.deflate);
     for (std::size_t i = 0; i < connections; ++i) loop.connect(run.url);
     Pages pages(loop, filter, connections, run.result);
     pages.run(run.options.seconds);

@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "net/deflate.hpp"
 #include "net/url.hpp"
 #include "net/ws_handshake.hpp"
 
@@ -57,7 +58,8 @@ std::string close_text(std::string_view payload) {
 
 }  // namespace
 
-Connection::Connection(const std::string& url) : in_(kReadBytes, '\0') {
+Connection::Connection(const std::string& url, bool offers_deflate)
+    : in_(kReadBytes, '\0'), deflate_(offers_deflate) {
   try {
     open(url);
   } catch (...) {
@@ -102,8 +104,9 @@ void Connection::handshake(const std::string& authority, const std::string& targ
   const auto key = net::new_websocket_key();
   const auto hello = fmt::format(
       "GET {} HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-      "Sec-WebSocket-Key: {}\r\nSec-WebSocket-Version: 13\r\n\r\n",
-      target, authority, key);
+      "Sec-WebSocket-Key: {}\r\nSec-WebSocket-Version: 13\r\n{}\r\n",
+      target, authority, key,
+      deflate_ ? fmt::format("Sec-WebSocket-Extensions: {}\r\n", net::kDeflateOffer) : "");
   if (::send(fd_, hello.data(), hello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size()))
     throw std::runtime_error("handshake: " + last_error());
   std::string answer;
@@ -121,6 +124,7 @@ void Connection::handshake(const std::string& authority, const std::string& targ
     throw std::runtime_error("no WebSocket here: " + head.substr(0, head.find("\r\n")));
   if (header_value(head, "sec-websocket-accept") != net::websocket_accept(key))
     throw std::runtime_error("handshake: the answer belongs to another key");
+  deflate_ = deflate_ && !header_value(head, "sec-websocket-extensions").empty();
   in_end_ = answer.size() - (end + 4);
   std::memcpy(in_.data(), answer.data() + end + 4, in_end_);
 }
@@ -157,7 +161,7 @@ std::optional<std::string_view> Connection::next_message() {
     give_fragments_ = false;
   }
   while (true) {
-    const auto frame = first_frame(std::string_view(in_).substr(in_at_, in_end_ - in_at_));
+    const auto frame = first_frame(std::string_view(in_).substr(in_at_, in_end_ - in_at_), deflate_);
     if (!frame) return std::nullopt;
     in_at_ += frame->size;
     switch (frame->opcode) {
@@ -170,7 +174,8 @@ std::optional<std::string_view> Connection::next_message() {
         throw ConnectionEnded(close_text(frame->payload));
       case Opcode::text:
       case Opcode::binary:
-        if (frame->final && !fragmented_) return frame->payload;
+        if (frame->final && !fragmented_) return plain(*frame);
+        if (frame->compressed) throw std::runtime_error("the relay sent a compressed message in pieces");
         [[fallthrough]];
       case Opcode::continuation:
         if (fragments_.size() + frame->payload.size() > kFrameBytesMax)
@@ -186,6 +191,13 @@ std::optional<std::string_view> Connection::next_message() {
         throw std::runtime_error("the relay sent a frame of an unknown kind");
     }
   }
+}
+
+std::string_view Connection::plain(const Frame& frame) {
+  if (!frame.compressed) return frame.payload;
+  if (net::inflate_message(frame.payload, kFrameBytesMax, inflated_) != net::Inflated::ok)
+    throw std::runtime_error("the relay sent a message that can't be inflated");
+  return inflated_;
 }
 
 void Connection::compact() {

@@ -1,6 +1,6 @@
-// A WebSocket connection of the load generator: a plain TCP socket with buffers of its own. No TLS and no
-// compression, so that the client takes little of the processor that it shares with the relay: about 1 us an
-// event, sending and reading its OK.
+// A WebSocket connection of the load generator: a plain TCP socket with buffers of its own. No TLS and, as
+// a rule, no compression, so that the client takes little of the processor that it shares with the relay:
+// about 1 us an event, sending and reading its OK.
 //
 // Connecting blocks; after that nothing does. Everything else is driven by a Loop (loop.hpp).
 #pragma once
@@ -18,7 +18,8 @@ class Connection {
  public:
   // `url` is ws://host[:port][/path]. Throws UserError for any other, std::runtime_error when no WebSocket
   // came about within kConnectMax.
-  explicit Connection(const std::string& url);
+  // `offers_deflate`: permessage-deflate, which the relay may take or not.
+  explicit Connection(const std::string& url, bool offers_deflate = false);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -44,6 +45,7 @@ class Connection {
 
  private:
   void open(const std::string& url);
+  std::string_view plain(const Frame& frame);
   void handshake(const std::string& authority, const std::string& target);
   void fill();
   std::optional<std::string_view> next_message();
@@ -57,6 +59,8 @@ class Connection {
   std::size_t in_end_ = 0;
   std::string fragments_;  // of a message that comes in several frames
   bool fragmented_ = false;
+  bool deflate_ = false;
+  std::string inflated_;
   bool give_fragments_ = false;
 };
 

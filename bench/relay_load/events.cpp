@@ -10,6 +10,16 @@
 #include "relay_load/wire.hpp"
 
 namespace todoke::bench {
+namespace {
+
+constexpr std::int64_t kRareAge = 30 * 24 * 3600;
+
+std::int64_t unix_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
 
 EventSet::EventSet(std::vector<Framed> events) : events_(std::move(events)) {
   by_id_.reserve(events_.size());
@@ -41,16 +51,35 @@ std::string EventMaker::content(std::uint64_t number) const {
   return text;
 }
 
-EventSet::Framed EventMaker::make_one(std::uint64_t number, std::int64_t created_at) const {
-  const auto& author = authors_[number % kAuthors];
-  const auto event = nostr::sign_event({created_at, 1, {{"t", topic_}}, content(number)}, author);
+EventSet::Framed EventMaker::make_one(std::uint64_t number, const Draft& draft) const {
+  const auto event =
+      nostr::sign_event({draft.created_at, draft.kind, {{"t", topic_}}, content(number)}, *draft.author);
   return {text_frame(fmt::format(R"(["EVENT",{}])", event.json())), event.id().hex()};
 }
 
 EventSet EventMaker::make(std::size_t count) {
-  const auto now =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
+  const auto now = unix_now();
+  return make_all(count, [&](std::size_t i) { return Draft{now, 1, &author_of(i)}; });
+}
+
+EventSet EventMaker::make_rare(std::size_t count) {
+  const auto then = time_of_spread(0) - kRareAge;
+  return make_all(count, [&](std::size_t) { return Draft{then, 7, &rare_author_}; });
+}
+
+EventSet EventMaker::make_spread(std::size_t count, std::size_t first) {
+  return make_all(count, [&](std::size_t i) { return Draft{time_of_spread(first + i), 1, &author_of(i)}; });
+}
+
+// All of one run count from the same moment.
+std::int64_t EventMaker::time_of_spread(std::size_t place) {
+  constexpr std::size_t kPerSecond = 100;
+  static const auto began = unix_now();
+  return began - static_cast<std::int64_t>(place / kPerSecond);
+}
+
+template <class DraftOf>
+EventSet EventMaker::make_all(std::size_t count, const DraftOf& draft_of) {
   std::vector<EventSet::Framed> events(count);
   const auto first = next_;
   next_ += count;
@@ -58,7 +87,7 @@ EventSet EventMaker::make(std::size_t count) {
   std::vector<std::thread> threads;
   for (std::size_t part = 0; part < parts; ++part) {
     threads.emplace_back([&, part] {
-      for (std::size_t i = part; i < count; i += parts) events[i] = make_one(first + i, now);
+      for (std::size_t i = part; i < count; i += parts) events[i] = make_one(first + i, draft_of(i));
     });
   }
   for (auto& thread : threads) thread.join();

@@ -34,7 +34,10 @@ void interrupt_on_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)), progress_(std::chrono::steady_clock::now()) {
+Loop::Loop(bool offers_deflate)
+    : offers_deflate_(offers_deflate),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      progress_(std::chrono::steady_clock::now()) {
   check(epoll_ >= 0, "epoll_create1");
   // Otherwise the kernel wakes a thread up to 50 us late, which counts as latency in the phases on schedule.
   prctl(PR_SET_TIMERSLACK, 1UL);
@@ -46,7 +49,7 @@ Loop::~Loop() {
 
 std::size_t Loop::connect(const std::string& url) {
   if (interrupted != 0) throw Interrupted();
-  connections_.push_back(std::make_unique<Connection>(url));
+  connections_.push_back(std::make_unique<Connection>(url, offers_deflate_));
   waits_for_output_.push_back(false);
   watch(connections_.size() - 1, false, true);
   return connections_.size() - 1;

@@ -36,7 +36,8 @@ void interrupt_on_signals();
 
 class Loop {
  public:
-  Loop();
+  // `offers_deflate`: for all its connections.
+  explicit Loop(bool offers_deflate = false);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -67,6 +68,7 @@ class Loop {
   void write_queued();
   void watch(std::size_t connection, bool output, bool is_new);
 
+  const bool offers_deflate_;
   int epoll_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<bool> waits_for_output_;

@@ -51,6 +51,17 @@ void set(Options& options, const std::string& name, const std::string& value) {
     options.rate = number(name, value, 1, 100'000);
   } else if (name == "--subscribers") {
     options.subscribers = number(name, value, 1, 100'000);
+  } else if (name == "--stored") {
+    options.stored = number(name, value, 1, 10'000'000);
+  } else if (name == "--compression") {
+    if (value != "on" && value != "off") throw UserError("--compression is on or off");
+    options.deflate = value == "on";
+  } else if (name == "--database") {
+    options.database = value;
+  } else if (name == "--pid") {
+    options.pid = static_cast<int>(number(name, value, 1, 4'194'304));
+  } else if (name == "--keep") {
+    options.keep = value;
   } else if (name == "--only") {
     options.only = words_of(value);
   } else {
@@ -105,13 +116,18 @@ Without a URL it starts a todoke of its own in a temporary folder (in $TMPDIR, w
   --in-flight N     events without an OK on each connection of an ingest case ({})
   --seconds N       length of each latency phase and each REQ phase ({})
   --rate N          events/s of the phases under load ({})
-  --subscribers N   connections of the fan-out case ({})
+  --subscribers N   connections of the fan-out and of the memory case ({})
+  --stored N        events of the topic in the case `hot` ({})
+  --compression on  connections offer permessage-deflate
+  --database URL    Postgres for a bare INSERT beside ok-gaps; of a todoke of its own it is that one's
+  --pid N           whose memory the case `memory` reads; of a todoke of its own it is that one's
+  --keep FILE       writes the numbers with the machine's description there, too
   --only A,B        only these cases, or groups of cases: {}
 
 Exit code: 0; 1 when a case could not be run or an answer did not come within 30 s; 2 for a wrong call.
 )",
       defaults.topic, defaults.events, defaults.event_bytes, defaults.in_flight, defaults.seconds.count(),
-      defaults.rate, defaults.subscribers, fmt::join(case_names, ", "));
+      defaults.rate, defaults.subscribers, defaults.stored, fmt::join(case_names, ", "));
 }
 
 }  // namespace todoke::bench

@@ -17,7 +17,12 @@ struct Options {
   std::size_t in_flight = 200;      // events without an OK, on each connection of an ingest case
   std::chrono::seconds seconds{5};  // of each latency phase and each REQ phase
   std::size_t rate = 1000;          // events/s of the phases under load
-  std::size_t subscribers = 200;    // of the fan-out case
+  std::size_t subscribers = 200;    // of the fan-out case, and connections of the memory case
+  std::size_t stored = 100'000;     // events of the hot topic
+  bool deflate = false;             // connections offer permessage-deflate
+  std::string database = {};        // for a bare INSERT beside ok-gaps
+  int pid = 0;                      // of the relay whose memory is measured
+  std::string keep = {};            // where the numbers of this run are kept
   std::vector<std::string> only;    // names of cases, or of groups (`ok` is `ok-idle` and `ok-load`)
   bool help = false;
 

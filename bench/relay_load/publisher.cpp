@@ -88,7 +88,7 @@ SteadyTime Schedule::step(SteadyTime now, Loop& loop, std::size_t connection, co
 void Schedule::settled() {
   constexpr std::size_t kPauses = 5;  // 1 to 5 ms
   const auto pause = std::chrono::milliseconds(1 + since_.size() * 7 % kPauses);
-  if (rate_ == 0) next_ = std::chrono::steady_clock::now() + pause;
+  if (rate_ == 0) next_ = std::chrono::steady_clock::now() + gap_.value_or(pause);
 }
 
 }  // namespace todoke::bench

@@ -58,6 +58,8 @@ class Ledger {
   std::size_t refused_ = 0;
 };
 
+inline constexpr std::chrono::milliseconds kGap{10};
+
 // When each event of a latency phase is sent, and since when its latency counts.
 class Schedule {
  public:
@@ -67,6 +69,12 @@ class Schedule {
   // The next event some milliseconds after the one before was `settled`. The pauses differ, so as not to fall
   // into step with a timer of the relay. Latencies count from the sending.
   static Schedule one_at_a_time() { return Schedule(0); }
+  // The same with kGap between them.
+  static Schedule with_gaps() {
+    Schedule schedule(0);
+    schedule.gap_ = kGap;
+    return schedule;
+  }
 
   // Sends what is due of `events` on a connection, and says when to come again.
   SteadyTime step(SteadyTime now, Loop& loop, std::size_t connection, const EventSet& events);
@@ -81,6 +89,7 @@ class Schedule {
   explicit Schedule(std::size_t rate) : rate_(rate) {}
 
   std::size_t rate_;  // 0: one at a time
+  std::optional<std::chrono::milliseconds> gap_;
   std::vector<SteadyTime> since_;
   SteadyTime began_{};
   SteadyTime next_{};

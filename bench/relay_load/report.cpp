@@ -1,10 +1,14 @@
 #include "relay_load/report.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <sys/utsname.h>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include "base/json_writer.hpp"
+#include "base/text.hpp"
 
 namespace todoke::bench {
 namespace {
@@ -26,7 +30,8 @@ const Figure* find(const CaseResult& result, const std::string& key) {
 
 std::string value_text(const Figure* figure) {
   if (figure == nullptr) return "failed";
-  return figure->unit == "ms" ? fmt::format("{:.2f}", figure->value) : fmt::format("{:.0f}", figure->value);
+  const bool is_small = figure->unit == "ms" || figure->unit == "KiB" || figure->unit == "times";
+  return is_small ? fmt::format("{:.2f}", figure->value) : fmt::format("{:.0f}", figure->value);
 }
 
 void append_row(std::string& out, const std::vector<RelayResult>& relays, std::size_t case_index,
@@ -85,6 +90,27 @@ void write_case(JsonWriter& json, const NamedResult& one) {
   json.member("client_busy", one.result.client_busy).end_object();
 }
 
+// The value of the first line of a file of /proc that begins with `name`; empty where there is none.
+std::string value_in(const char* file, std::string_view name) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    std::string_view rest = line;
+    if (trimmed(cut_until(rest, ':')) == name) return std::string(trimmed(rest));
+  }
+  return {};
+}
+
+// What the numbers hold for: they travel to no other machine, their ratios do.
+void write_machine(JsonWriter& json) {
+  utsname system{};
+  uname(&system);
+  json.key("machine").begin_object();
+  json.member("processor", value_in("/proc/cpuinfo", "model name"));
+  json.member("processors", std::thread::hardware_concurrency());
+  json.member("memory", value_in("/proc/meminfo", "MemTotal"));
+  json.member("kernel", std::string_view(system.release)).end_object();
+}
+
 }  // namespace
 
 std::string table(const std::vector<RelayResult>& relays) {
@@ -118,7 +144,9 @@ std::string json_line(const Options& options, const std::vector<RelayResult>& re
   json.member("topic", options.topic).member("events", options.events);
   json.member("event_bytes", options.event_bytes).member("in_flight", options.in_flight);
   json.member("seconds", options.seconds.count()).member("rate", options.rate);
-  json.member("subscribers", options.subscribers).end_object();
+  json.member("subscribers", options.subscribers).member("stored", options.stored);
+  json.member("deflate", options.deflate).end_object();
+  write_machine(json);
   json.key("relays").begin_array();
   for (const auto& relay : relays) {
     json.begin_object().member("url", relay.url).key("cases").begin_object();

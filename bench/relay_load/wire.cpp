@@ -91,11 +91,13 @@ std::string text_frame(std::string_view payload) {
   return out;
 }
 
-std::optional<Frame> first_frame(std::string_view bytes) {
+std::optional<Frame> first_frame(std::string_view bytes, bool may_compress) {
   if (bytes.size() < 2) return std::nullopt;
   const auto first = static_cast<std::uint8_t>(bytes[0]);
   const auto second = static_cast<std::uint8_t>(bytes[1]);
-  if ((first & 0x70U) != 0) throw std::runtime_error("the relay sent a frame with an extension not agreed");
+  const bool compressed = (first & 0x40U) != 0;
+  if ((first & 0x30U) != 0 || (compressed && !may_compress))
+    throw std::runtime_error("the relay sent a frame with an extension not agreed");
   if ((second & 0x80U) != 0) throw std::runtime_error("the relay sent a masked frame");
   std::uint64_t size = second;
   std::size_t header = 2;
@@ -109,7 +111,8 @@ std::optional<Frame> first_frame(std::string_view bytes) {
     throw std::runtime_error(fmt::format("the relay sent a frame of {} bytes", size));
   if (bytes.size() - header < size) return std::nullopt;
   const auto payload = bytes.substr(header, static_cast<std::size_t>(size));
-  return Frame{static_cast<Opcode>(first & 0x0fU), (first & 0x80U) != 0, payload, header + payload.size()};
+  return Frame{static_cast<Opcode>(first & 0x0fU), (first & 0x80U) != 0, compressed, payload,
+               header + payload.size()};
 }
 
 Reply read_reply(std::string_view message) {

@@ -20,6 +20,7 @@ std::string text_frame(std::string_view payload);
 struct Frame {
   Opcode opcode;
   bool final;
+  bool compressed;
   std::string_view payload;
   std::size_t size;  // with its header
 };
@@ -30,7 +31,7 @@ inline constexpr std::uint64_t kFrameBytesMax = 16 * 1024 * 1024;
 
 // The frame at the start of `bytes`; nothing while it is incomplete. Throws std::runtime_error for what no
 // server may send.
-std::optional<Frame> first_frame(std::string_view bytes);
+std::optional<Frame> first_frame(std::string_view bytes, bool may_compress = false);
 
 enum class ReplyType : std::uint8_t { ok, event, eose, closed, notice, auth, other };
 
