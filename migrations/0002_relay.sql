@@ -320,7 +320,7 @@ CREATE TABLE cn_relay.event_tags_kept PARTITION OF cn_relay.event_tags FOR VALUE
 CREATE TABLE cn_relay.event_tags_regular PARTITION OF cn_relay.event_tags FOR VALUES IN ('r')
   PARTITION BY RANGE (ingested_at);
 COMMENT ON TABLE cn_relay.event_tags IS
-  'Every tag of one letter of the events in effect that is not a link already. tag_value_key gives the value as it stands here.';
+  'Every tag of one letter of the events in effect that is not a link already. tag_value_key gives the value as it stands here. What one of the node''s own keys has signed is found without a topic: by the name ''.'' and the key.';
 CREATE INDEX event_tags_value ON cn_relay.event_tags (name, value, created_at DESC, event_id);
 
 CREATE TABLE cn_relay.deletion_tombstones (
@@ -805,9 +805,10 @@ CREATE FUNCTION cn_relay.recipients_in(tags text) RETURNS text[] LANGUAGE sql IM
   SELECT ARRAY(SELECT m[1] FROM regexp_matches(tags, '\["p","([0-9a-f]{64})"', 'g') m)
 $$;
 
--- The rows of event_tags that an event of these tags has, apart from topics that are links. `has_nul`: its text holds U+0000,
+-- The rows of event_tags that an event of these tags can have, apart from topics that are links; that of the name '.' only an
+-- event of one of the node's own keys has. `has_nul`: its text holds U+0000,
 -- which SQL can't read: a character for private use stands for it meanwhile, and such a value is known by the hash of its bytes.
-CREATE FUNCTION cn_relay.tag_keys(tags json, has_nul boolean) RETURNS TABLE (name "char", value text) LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION cn_relay.tag_keys(author text, tags json, has_nul boolean) RETURNS TABLE (name "char", value text) LANGUAGE sql IMMUTABLE AS $$
   SELECT DISTINCT (t ->> 0)::"char",
     CASE WHEN has_nul AND strpos(t ->> 1, chr(63743)) > 0
       THEN 'sha256:' || encode(sha256(decode(replace(
@@ -816,17 +817,18 @@ CREATE FUNCTION cn_relay.tag_keys(tags json, has_nul boolean) RETURNS TABLE (nam
   FROM json_array_elements(
     CASE WHEN has_nul THEN regexp_replace(tags::text, '(?<!\\)((\\\\)*)\\u0000', '\1' || chr(63743), 'g')::json ELSE tags END) t
   WHERE (t ->> 0) ~ '^[a-zA-Z]$' AND (t ->> 1) IS NOT NULL
+  UNION ALL SELECT '.', author
 $$;
 
 -- Deletes the links and tags of one event, whose row says what they are.
-CREATE FUNCTION cn_relay.unlink(the_id text, the_ingested_at timestamptz, the_lifetime "char", the_time bigint, tags json,
-                                topics text[], raw bytea) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION cn_relay.unlink(the_id text, the_ingested_at timestamptz, the_lifetime "char", the_time bigint, author text,
+                                tags json, topics text[], raw bytea) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM cn_relay.topic_links l
     WHERE l.topic_no = ANY (ARRAY(SELECT n.topic_no FROM cn_relay.topic_numbers n WHERE n.topic_id = ANY (topics)))
       AND l.created_at = the_time AND l.short_id = cn_relay.short_id(the_id) AND l.event_id = decode(the_id, 'hex')
       AND l.ingested_at = the_ingested_at AND l.lifetime = the_lifetime;
-  DELETE FROM cn_relay.event_tags g USING cn_relay.tag_keys(tags, raw IS NOT NULL) k
+  DELETE FROM cn_relay.event_tags g USING cn_relay.tag_keys(author, tags, raw IS NOT NULL) k
     WHERE g.name = k.name AND g.value = k.value AND g.created_at = the_time AND g.event_id = the_id
       AND g.ingested_at = the_ingested_at AND g.lifetime = the_lifetime;
 END $$;
@@ -864,6 +866,19 @@ BEGIN
   RETURN ingested_at + make_interval(hours => 24 * cn_relay.topic_days(topics, 'retention_days', regular_days));
 END $$;
 
+-- The row of an event was written anew: it may stand in another place now, where the pass that looks for it has been.
+CREATE FUNCTION cn_relay.note_moved(author text, the_kind integer, the_time bigint, tags json, topics text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF (SELECT p.under_way FROM cn_relay.erase_pass p) THEN
+    UPDATE cn_relay.vanish_requests q SET moved = true
+      WHERE q.pass IS NOT NULL AND q.until >= the_time AND q.pubkey = ANY (
+        CASE WHEN the_kind = 1059 THEN array_append(cn_relay.recipients_in(tags::text), author) ELSE ARRAY[author] END);
+    UPDATE cn_relay.blocks b SET moved = true
+      WHERE b.pass IS NOT NULL AND ((b.kind = 'pubkey' AND b.value = author) OR (b.kind = 'topic' AND b.value = ANY (topics)));
+  END IF;
+END $$;
+
 -- Ends the effect of one event, `state` being deleted, superseded or expired: marks its row and deletes its
 -- links and tags. The row itself stays readable by event_id.
 CREATE FUNCTION cn_relay.retire(the_id text, the_ingested_at timestamptz, the_lifetime "char", state text)
@@ -880,15 +895,8 @@ BEGIN
   IF NOT FOUND THEN
     RETURN;
   END IF;
-  PERFORM cn_relay.unlink(the_id, the_ingested_at, the_lifetime, e.created_at, e.tags, e.topics, e.raw);
-  -- The row may stand in another place now, where the pass that looks for it has been.
-  IF (SELECT p.under_way FROM cn_relay.erase_pass p) THEN
-    UPDATE cn_relay.vanish_requests q SET moved = true
-      WHERE q.pass IS NOT NULL AND q.until >= e.created_at AND q.pubkey = ANY (
-        CASE WHEN e.kind = 1059 THEN array_append(cn_relay.recipients_in(e.tags::text), e.pubkey) ELSE ARRAY[e.pubkey] END);
-    UPDATE cn_relay.blocks b SET moved = true
-      WHERE b.pass IS NOT NULL AND ((b.kind = 'pubkey' AND b.value = e.pubkey) OR (b.kind = 'topic' AND b.value = ANY (e.topics)));
-  END IF;
+  PERFORM cn_relay.unlink(the_id, the_ingested_at, the_lifetime, e.created_at, e.pubkey, e.tags, e.topics, e.raw);
+  PERFORM cn_relay.note_moved(e.pubkey, e.kind, e.created_at, e.tags, e.topics);
 END $$;
 
 -- Deletes one event with its links and tags, and takes it out of topic_usage. Under the log's lock.
@@ -899,9 +907,9 @@ DECLARE
 BEGIN
   DELETE FROM cn_relay.events
     WHERE event_id = the_id AND ingested_at = the_ingested_at AND lifetime = the_lifetime
-    RETURNING created_at, tags, topics, raw, cn_relay.event_bytes(content, tags::text, raw) AS bytes INTO e;
+    RETURNING pubkey, created_at, tags, topics, raw, cn_relay.event_bytes(content, tags::text, raw) AS bytes INTO e;
   IF FOUND THEN
-    PERFORM cn_relay.unlink(the_id, the_ingested_at, the_lifetime, e.created_at, e.tags, e.topics, e.raw);
+    PERFORM cn_relay.unlink(the_id, the_ingested_at, the_lifetime, e.created_at, e.pubkey, e.tags, e.topics, e.raw);
     UPDATE cn_relay.topic_usage u SET events = u.events - 1, bytes = u.bytes - e.bytes
       WHERE u.topic_id = ANY (e.topics || ''::text)
         AND u.week = CASE the_lifetime WHEN 'r' THEN cn_relay.week_of(the_ingested_at) ELSE '-infinity' END;
@@ -981,8 +989,8 @@ BEGIN
     SELECT * FROM unnest(ids, times, lifetimes) AS k (event_id, ingested_at, lifetime)
   ), e AS MATERIALIZED (
     SELECT e.* FROM k CROSS JOIN LATERAL (
-      SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, e.topics, e.tags, e.raw, e.effective_key, e.ingested_seq,
-        e.deleted_at IS NULL AND e.superseded_at IS NULL AND e.expired_at IS NULL AS in_effect,
+      SELECT e.event_id, e.pubkey, e.ingested_at, e.lifetime, e.created_at, e.topics, e.tags, e.raw, e.effective_key,
+        e.ingested_seq, e.deleted_at IS NULL AND e.superseded_at IS NULL AND e.expired_at IS NULL AS in_effect,
         cn_relay.event_bytes(e.content, e.tags::text, e.raw) AS bytes
       FROM cn_relay.events e
       WHERE e.event_id = k.event_id AND e.ingested_at = k.ingested_at AND e.lifetime = k.lifetime::"char"
@@ -996,7 +1004,7 @@ BEGIN
   ), untagged AS (
     DELETE FROM cn_relay.event_tags g USING (
       SELECT e.event_id, e.ingested_at, e.lifetime, e.created_at, k.name, k.value
-      FROM e CROSS JOIN LATERAL cn_relay.tag_keys(e.tags, e.raw IS NOT NULL) k) x
+      FROM e CROSS JOIN LATERAL cn_relay.tag_keys(e.pubkey, e.tags, e.raw IS NOT NULL) k) x
     WHERE g.name = x.name AND g.value = x.value AND g.created_at = x.created_at AND g.event_id = x.event_id
       AND g.ingested_at = x.ingested_at AND g.lifetime = x.lifetime
   ), gone AS (
@@ -1068,7 +1076,7 @@ BEGIN
   ), tags AS (
     UPDATE cn_relay.event_tags g SET lifetime = 'k' FROM (
       SELECT e.event_id, e.ingested_at, e.created_at, k.name, k.value
-      FROM e CROSS JOIN LATERAL cn_relay.tag_keys(e.tags, e.raw IS NOT NULL) k) x
+      FROM e CROSS JOIN LATERAL cn_relay.tag_keys(e.pubkey, e.tags, e.raw IS NOT NULL) k) x
     WHERE g.name = x.name AND g.value = x.value AND g.created_at = x.created_at AND g.event_id = x.event_id
       AND g.ingested_at = x.ingested_at AND g.lifetime = 'r'
   ), used AS (
@@ -1364,7 +1372,7 @@ REVOKE EXECUTE ON FUNCTION cn_relay.add_partition(text, text, text, text, text),
   cn_relay.recount_usage(), cn_relay.shortest_days(text[], integer), cn_relay.take_purge_lock(integer),
   cn_relay.event_due(text, integer, text[], timestamptz, timestamptz, integer, integer, integer),
   cn_relay.log_place(), cn_relay.note_log_place(bigint), cn_relay.move_log(bigint), cn_relay.check_log(bigint, boolean),
-  cn_relay.lock_log(bigint), cn_relay.lock_log_trigger(), cn_relay.retire(text, timestamptz, "char", text),
-  cn_relay.unlink(text, timestamptz, "char", bigint, json, text[], bytea), cn_relay.erase(text, timestamptz, "char"),
+  cn_relay.lock_log(bigint), cn_relay.lock_log_trigger(), cn_relay.note_moved(text, integer, bigint, json, text[]), cn_relay.retire(text, timestamptz, "char", text),
+  cn_relay.unlink(text, timestamptz, "char", bigint, text, json, text[], bytea), cn_relay.erase(text, timestamptz, "char"),
   cn_relay.topic_no(text), cn_relay.block_verdict(text, text, text[]), cn_relay.note_block_change(), cn_relay.backlogs(), cn_relay.offset_moved(), cn_relay.offset_passes(), cn_relay.offset_held(),
   cn_relay.put_consumer_role(text, text), cn_relay.drop_consumer_role(text, boolean) FROM PUBLIC;

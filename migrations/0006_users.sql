@@ -11,6 +11,9 @@ CREATE SCHEMA cn_bootstrap;
 CREATE FUNCTION cn_names.lock_topics() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215474;
 COMMENT ON FUNCTION cn_names.lock_topics() IS
   'Whoever enables a further topic for a subscriber, so that the node carries no more than it may. Transaction';
+CREATE FUNCTION cn_names.lock_bootstrap() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215475;
+COMMENT ON FUNCTION cn_names.lock_bootstrap() IS
+  'The process that publishes what the node says of itself. Session';
 CREATE FUNCTION cn_names.channel_rights() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'cn_user_rights';
 COMMENT ON FUNCTION cn_names.channel_rights() IS
   'What somebody may do has changed: a public key, or nothing: of everybody';

@@ -20,6 +20,7 @@ Command consumers_command();
 Command doctor_command();
 Command export_command();
 Command import_command();
+Command key_command();
 Command migrate_command();
 Command orders_command();
 Command p2p_command();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/log.hpp"
+#include "bootstrap/config.hpp"
 #include "embedded/config.hpp"
 #include "gossip/config.hpp"
 #include "net/config.hpp"
@@ -62,6 +63,7 @@ const Schema& schema() {
     s.add(net::config_keys(), net::check_config);
     s.add(outbox::config_keys(), outbox::check_config);
     s.add(relay::config_keys(), relay::check_config);
+    s.add(bootstrap::config_keys(), bootstrap::check_config);
     s.add(gossip::config_keys(), gossip::check_config);
     s.add(orders::api_config_keys());
     s.add(orders::worker_config_keys(), orders::check_worker_config);

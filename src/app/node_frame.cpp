@@ -82,7 +82,8 @@ void NodeFrame::build_roles(const std::vector<std::string>& names, const std::fi
                   [this](LiveConfig::Reader reader) { live.on_change(std::move(reader)); },
                   [this](std::function<void()> reader) { file_readers_.push_back(std::move(reader)); },
                   folder,
-                  loopback};
+                  loopback,
+                  names};
   for (const auto* role : in_order(names)) role->build(parts);
   events_ = std::move(parts.events);
   if (!names.empty()) add_jobs();

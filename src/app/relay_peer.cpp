@@ -30,8 +30,8 @@ constexpr std::size_t kNeedMax = 2'000'000;
 constexpr std::size_t kEventsOfAnswerMax = 20'000;
 constexpr std::size_t kBytesOfAnswerMax = 256 * 1024 * 1024;
 // Pauses of 1, 2, 4, … 60 s: five minutes.
-constexpr int kTriesMax = 10;
-constexpr std::chrono::seconds kPauseMost(60);
+constexpr int kConnectTriesMax = 10;
+constexpr std::chrono::seconds kReconnectPauseMost(60);
 
 std::string bytes_of_hex(const std::string& hex) {
   std::string bytes(hex.size() / 2, '\0');
@@ -73,9 +73,9 @@ Task<void> RelayPeer::before_asking_again(std::string why, int tries) {
     const bool logged_in = co_await relay_.log_in();
     if (logged_in) co_return;
   }
-  if (!starts(why, "rate-limited:") || tries >= kTriesMax)
+  if (!starts(why, "rate-limited:") || tries >= kConnectTriesMax)
     throw UserError(fmt::format("the peer refuses: {}", why));
-  co_await sleep_for(std::min(std::chrono::seconds(1 << std::min(tries - 1, 6)), kPauseMost));
+  co_await sleep_for(std::min(std::chrono::seconds(1 << std::min(tries - 1, 6)), kReconnectPauseMost));
 }
 
 // To the first NEG-OPEN: a peer that knows nothing of it says something else, or nothing.

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "app/bootstrap_parts.hpp"
+#include "app/topic_link.hpp"
 #include "app/version.hpp"
 #include "base/on_loop.hpp"
 #include "gossip/bridge.hpp"
@@ -143,6 +145,8 @@ void build_relay_role(NodeParts& parts) {
     parts.add_service(std::make_shared<OnLoop>(parts.relay_executor, std::move(service)));
   if (bridge) add_gossip(parts, gossip, built.gossip);
   parts.events = built.events;
+  add_bootstrap(parts);
+  parts.jobs.add(topic_link_job(parts.pools.background));
 }
 
 // index-v1 without its version.

@@ -58,8 +58,9 @@ struct NodeParts {
   std::function<void(std::function<void(const Config&)>)> on_change;
   // Called at SIGHUP, for files that the configuration names; on the executor.
   std::function<void(std::function<void()>)> on_sighup;
-  std::filesystem::path folder;  // data_dir
-  bool loopback = false;         // listeners without a configured address stay on this machine
+  std::filesystem::path folder;         // data_dir
+  bool loopback = false;                // listeners without a configured address stay on this machine
+  std::vector<std::string> roles = {};  // of this process
   // The relay of this process, for roles that need it; null where there is none.
   std::shared_ptr<outbox::EventPort> events = nullptr;
 };

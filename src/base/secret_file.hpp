@@ -21,4 +21,8 @@ SecretBytes read_or_make_secret(const std::filesystem::path& path, std::size_t s
 SecretBytes read_or_make_secret(int fd, const std::filesystem::path& path, std::size_t size,
                                 std::string_view what);
 
+// Puts a secret in the place of what the file holds, at once or not at all: who reads it meanwhile gets the
+// one or the other. Throws UserError where it can't be written.
+void write_secret(const std::filesystem::path& path, const SecretBytes& secret, std::string_view what);
+
 }  // namespace todoke

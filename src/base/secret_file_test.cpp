@@ -37,6 +37,16 @@ class SecretFileTest : public testing::Test {
   const std::filesystem::path path = folder / "secret";
 };
 
+TEST_F(SecretFileTest, AnotherSecretTakesItsPlaceForItsOwnerOnly) {
+  const auto before = read_or_make_secret(path, 32, "the test's secret");
+  const SecretBytes other(32, 7);
+  write_secret(path, other, "the test's secret");
+  EXPECT_NE(before, other);
+  EXPECT_EQ(read_or_make_secret(path, 32, "the test's secret"), other);
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
+  EXPECT_THROW(write_secret(folder / "none" / "secret", other, "the test's secret"), UserError);
+}
+
 TEST_F(SecretFileTest, IsMadeOnceAndReadByItsOwnerOnly) {
   const auto made = read_or_make_secret(path, 32, "the test's secret");
   EXPECT_EQ(made.size(), 32U);

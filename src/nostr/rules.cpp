@@ -60,7 +60,8 @@ std::optional<Reason> broken_rule(const Event& event, const RuleSettings& settin
 
   if (topics) {
     // A person vanishes from all topics, also where no client knows of topics.
-    if (!vanishes && !has_topic(event, settings.reserved_topics)) return Reason::missing_topic;
+    if (!vanishes && !sender.needs_no_topic && !has_topic(event, settings.reserved_topics))
+      return Reason::missing_topic;
     if (class_of(event.kind()) == KindClass::addressable && !event.first_value("d")) return Reason::missing_d;
   }
 

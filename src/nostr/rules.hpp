@@ -33,6 +33,7 @@ struct RuleSettings {
 struct Sender {
   std::span<const Pubkey> authenticated;  // by NIP-42, on this connection
   bool trusted = false;                   // the operator's import or the node itself: no login is asked for
+  bool needs_no_topic = false;            // one of the node's own keys has signed it
 };
 
 // The first rule that the event breaks, or nothing.

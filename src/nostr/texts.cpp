@@ -133,6 +133,8 @@ constexpr auto kReasons = std::to_array<ReasonText>({
     {auth_required, "auth_required", "auth-required: authenticate first"},
     {consent_required, "consent_required", "restricted: consent-required"},
     {subscription_required, "subscription_required", "restricted: subscription-required"},
+    {account_disabled, "account_disabled", "restricted: account disabled"},
+    {quota_exceeded, "quota_exceeded", "restricted: no more searches today"},
 });
 
 constexpr bool in_order() {
@@ -141,7 +143,7 @@ constexpr bool in_order() {
   }
   return true;
 }
-static_assert(in_order() && kReasons.back().reason == subscription_required, "a reason has no text");
+static_assert(in_order() && kReasons.back().reason == quota_exceeded, "a reason has no text");
 
 }  // namespace
 

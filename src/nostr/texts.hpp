@@ -149,6 +149,8 @@ enum class Reason : std::uint8_t {
   auth_required,
   consent_required,
   subscription_required,
+  account_disabled,
+  quota_exceeded,
 };
 
 struct ReasonText {

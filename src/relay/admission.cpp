@@ -25,9 +25,12 @@ using nostr::Reason;
 
 tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr::Sender& sender,
                                      const nostr::RuleSettings& rules, const BlockSet& blocks,
-                                     const TopicSet& topics, const KnownIds& known,
+                                     const KeySet& own, const TopicSet& topics, const KnownIds& known,
                                      std::chrono::sys_seconds now, Signatures signatures) {
-  if (const auto broken = nostr::broken_rule(*event, rules, sender, now)) return tl::unexpected(*broken);
+  const bool is_own = source == Source::node || own.contains(event->pubkey());
+  auto judged = sender;
+  judged.needs_no_topic = is_own;
+  if (const auto broken = nostr::broken_rule(*event, rules, judged, now)) return tl::unexpected(*broken);
   if (const auto blocked = blocks.refusal_of(*event, now)) return tl::unexpected(*blocked);
   Admitted admitted;
   auto& incoming = admitted.incoming;
@@ -41,8 +44,8 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
   for (const auto& topic : nostr::topics_of(*event, rules.reserved_topics)) {
     if (topics.is_enabled(topic.text())) offer(topic.text());
   }
-  // A request to vanish needs no topic: nothing of it is linked or held back.
-  if (incoming.topics.empty() && event->kind() == nostr::kVanish) {
+  // A request to vanish needs no topic, nor does what the node signs: nothing of it is linked or held back.
+  if (incoming.topics.empty() && (event->kind() == nostr::kVanish || is_own)) {
     incoming.topics.emplace_back(nostr::kGlobalTopic);
     incoming.linked = false;
   }
@@ -54,6 +57,7 @@ tl::expected<Admitted, Reason> admit(EventPtr event, Source source, const nostr:
   if (signatures == Signatures::checked && !nostr::has_right_signature(*event))
     return tl::unexpected(Reason::bad_signature);
 
+  incoming.own = is_own;
   const auto kind_class = nostr::class_of(event->kind());
   admitted.ephemeral = kind_class == KindClass::ephemeral;
   incoming.source = source;

@@ -11,6 +11,7 @@
 #include "outbox/pressure.hpp"
 #include "relay/block_set.hpp"
 #include "relay/incoming.hpp"
+#include "relay/key_book.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/topic_book.hpp"
 
@@ -24,10 +25,11 @@ struct Admitted {
 // trusted: the operator says that they are right.
 enum class Signatures : std::uint8_t { checked, trusted };
 
-// `known` answers duplicates before their signature is checked: they are refused with already_stored.
+// `own` are the node's keys; what the node brings itself counts as signed by one of them. `known` answers
+// duplicates before their signature is checked: they are refused with already_stored.
 tl::expected<Admitted, nostr::Reason> admit(EventPtr event, Source source, const nostr::Sender& sender,
                                             const nostr::RuleSettings& rules, const BlockSet& blocks,
-                                            const TopicSet& topics, const KnownIds& known,
+                                            const KeySet& own, const TopicSet& topics, const KnownIds& known,
                                             std::chrono::sys_seconds now,
                                             Signatures signatures = Signatures::checked);
 

@@ -31,7 +31,7 @@ TopicSet topics() {
 
 tl::expected<Admitted, Reason> admit_from(Source source, std::int64_t age, const Tags& tags) {
   const KnownIds known;
-  return admit(event_of(author(1), 1, tags, "", kNow - age), source, {}, {}, {}, topics(), known, kAt);
+  return admit(event_of(author(1), 1, tags, "", kNow - age), source, {}, {}, {}, {}, topics(), known, kAt);
 }
 
 std::optional<Reason> refusal(Source source, std::int64_t age, const Tags& tags) {

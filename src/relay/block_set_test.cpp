@@ -93,7 +93,7 @@ TEST(Admission, WhatIsBlockedIsRefusedBeforeItsSignatureIsChecked) {
   KnownIds known;
   const auto event = event_of(author(1), 1, {{"t", kTopicA}});
   known.add(event->id());
-  const auto admitted = admit(event, Source::gossip, {}, {}, set, topics, known, kBlockedAt);
+  const auto admitted = admit(event, Source::gossip, {}, {}, set, {}, topics, known, kBlockedAt);
   ASSERT_FALSE(admitted);
   EXPECT_EQ(admitted.error(), Reason::author_blocked) << "not a duplicate either";
 }

@@ -105,7 +105,7 @@ Task<Published> EventDoor::publish(std::string event_json, From from, std::optio
   const auto blocks = services_.blocks.blocks();
   auto admitted =
       admit(std::make_shared<const nostr::Event>(std::move(*parsed)), source, sender, settings->rules,
-            *blocks, *topics, services_.known, seconds_of(services_.clock.now()));
+            *blocks, *services_.keys.keys(), *topics, services_.known, seconds_of(services_.clock.now()));
   if (!admitted) {
     if (admitted.error() == Reason::already_stored) co_return tell(id, Outcome::duplicate);
     co_return refuse(admitted.error());

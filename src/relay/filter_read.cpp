@@ -202,7 +202,7 @@ void FilterRead::pass(const pg::Result& page) {
 
 // Whether the columns of a page by links or of events answer the whole filter.
 bool FilterRead::rows_decide() const {
-  return plan_.by_links ? plan_.links_decide : filter_.tags.empty() && !filter_.ids;
+  return plan_.by_links ? plan_.links_decide : !plan_.by_mark && filter_.tags.empty() && !filter_.ids;
 }
 
 bool FilterRead::passes_as_row(const pg::Row& row) const {

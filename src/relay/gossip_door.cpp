@@ -77,8 +77,8 @@ GossipVerdict GossipDoor::take(std::string_view json, const std::string& topic,
   const auto topics = services_.topics.topics();
   const auto blocks = services_.blocks.blocks();
   const auto now = services_.clock.now();
-  auto admitted = admit(std::move(event), Source::gossip, {}, settings->rules, *blocks, *topics,
-                        services_.known, seconds_of(now));
+  auto admitted = admit(std::move(event), Source::gossip, {}, settings->rules, *blocks,
+                        *services_.keys.keys(), *topics, services_.known, seconds_of(now));
   if (!admitted) {
     if (admitted.error() != Reason::already_stored) return refuse(admitted.error(), id);
     services_.metrics.dedupe_hits.add();

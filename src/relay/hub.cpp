@@ -97,6 +97,12 @@ void Hub::authenticated(SubscriberPtr subscriber, const nostr::Pubkey& key) {
   });
 }
 
+void Hub::recheck(SubscriberPtr subscriber, Subscriptions::Check check) {
+  asio::post(executor_, [this, subscriber = std::move(subscriber), check = std::move(check)] {
+    subscriptions_.recheck(*subscriber, check);
+  });
+}
+
 void Hub::page_done(SubscriberPtr subscriber) {
   asio::post(executor_,
              [this, subscriber = std::move(subscriber)] { subscriptions_.page_done(*subscriber); });
@@ -250,12 +256,24 @@ void Hub::apply_row(const pg::Row& row) {
     } else if (row.get<std::optional<std::int64_t>>("ingested_seq") == seq) {
       apply_stored(read_event(row));
       metrics_.live_lag_seconds.observe(row.get<double>("age"));
+    } else if (const auto first = row.get<std::optional<std::int64_t>>("ingested_seq")) {
+      apply_link(row, seq - *first);
     }
   } catch (const std::exception& error) {
     metrics_.live_unreadable.add();
     log::error("live", "a row of the log can't be read and is not delivered",
                {{"seq", seq}, {"error", error.what()}});
   }
+}
+
+// The rows of the topics that an event was accepted for follow each other. Any other row is that of a topic
+// that it was linked to later (link_events), whose window does not have it.
+void Hub::apply_link(const pg::Row& row, std::int64_t distance) {
+  const auto topic = row.get<std::string>("topic_id");
+  const auto topics = row.get<std::vector<std::string>>("topics");
+  const bool is_at_its_place = distance < static_cast<std::int64_t>(topics.size()) &&
+                               topics[static_cast<std::size_t>(distance)] == topic;
+  if (!is_at_its_place) cache_.forget_topic(topic);
 }
 
 Task<void> Hub::connect(Deadline deadline) {

@@ -42,6 +42,9 @@ class Hub final : public PeriodicService, public CommitListener {
   void close_set(SubscriberPtr subscriber, std::string sub);
   // The connection has proven a key; once for each.
   void authenticated(SubscriberPtr subscriber, const nostr::Pubkey& key);
+  // Closes what the subscriber has open and the check refuses. From anywhere; the check is called on the
+  // hub's executor.
+  void recheck(SubscriberPtr subscriber, Subscriptions::Check check);
   void page_done(SubscriberPtr subscriber);
   void leave(SubscriberPtr subscriber);
   // The connection takes no more questions: tells it (Subscriber::all_answered) when all that it asked has
@@ -73,6 +76,7 @@ class Hub final : public PeriodicService, public CommitListener {
   void forget_purged();
   void apply_stored(const LiveEventPtr& live);
   void apply_row(const pg::Row& row);
+  void apply_link(const pg::Row& row, std::int64_t distance);
   void delivered();
   Task<void> round(RoundCause cause) override;
   Task<void> catch_up();

@@ -38,11 +38,13 @@ Import::Import(const ImportParts& parts)
       duplicates_(parts.metrics),
       topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
       blocks_(parts.executor, parts.pool, parts.listener, parts.metrics),
+      keys_(parts.executor, parts.pool, parts.listener, parts.metrics),
       writer_(parts.executor, import_writer(parts.database), parts.clock, metrics_, duplicates_, topics_,
               *this, log_, parts.storage),
       room_(parts.executor),
       topics_over_(parts.executor),
       blocks_over_(parts.executor),
+      keys_over_(parts.executor),
       writer_over_(parts.executor) {}
 
 Import::~Import() = default;
@@ -50,9 +52,11 @@ Import::~Import() = default;
 Task<void> Import::start() {
   co_await topics_.start();
   co_await blocks_.start();
+  co_await keys_.start();
   co_await writer_.start();
   spawn(room_.executor(), topics_.run(), [this](const std::exception_ptr&) { topics_over_.set(); });
   spawn(room_.executor(), blocks_.run(), [this](const std::exception_ptr&) { blocks_over_.set(); });
+  spawn(room_.executor(), keys_.run(), [this](const std::exception_ptr&) { keys_over_.set(); });
   spawn(room_.executor(), writer_.run(), [this](const std::exception_ptr& failure) {
     writer_failure_ = failure;
     writer_over_.set();
@@ -67,7 +71,7 @@ tl::expected<Incoming, std::string_view> Import::check(std::string_view text) co
   const auto topics = topics_.topics();
   const auto blocks = blocks_.blocks();
   auto admitted = admit(std::make_shared<const nostr::Event>(std::move(*event)), source_, operator_of_node,
-                        rules_, *blocks, *topics, none_, seconds_of(clock_.now()),
+                        rules_, *blocks, *keys_.keys(), *topics, none_, seconds_of(clock_.now()),
                         checks_signatures_ ? Signatures::checked : Signatures::trusted);
   if (!admitted) return tl::unexpected(text_of(admitted.error()));
   if (admitted->ephemeral) return tl::unexpected(kEphemeralText);
@@ -85,9 +89,11 @@ Task<void> Import::finish() {
   writer_.stop();
   topics_.stop();
   blocks_.stop();
+  keys_.stop();
   co_await writer_over_.wait();
   co_await topics_over_.wait();
   co_await blocks_over_.wait();
+  co_await keys_over_.wait();
   if (writer_failure_) std::rethrow_exception(writer_failure_);
 }
 

@@ -28,6 +28,7 @@
 #include "pg/storage.hpp"
 #include "relay/admission.hpp"
 #include "relay/block_book.hpp"
+#include "relay/key_book.hpp"
 #include "relay/topic_book.hpp"
 #include "relay/writer.hpp"
 
@@ -37,8 +38,8 @@ struct ImportParts {
   const Config& config;
   const Clock& clock;
   Executor executor;
-  pg::Pool& pool;          // for the set of topics and the blocks
-  pg::Listener& listener;  // need not run: topics and blocks are also looked at every few seconds
+  pg::Pool& pool;          // for the set of topics, the blocks and the node's keys
+  pg::Listener& listener;  // need not run: they are also looked at every few seconds
   pg::ConnectOptions database;
   metrics::Registry& metrics;
   pg::Storage& storage;  // told of a database without room; somebody else finds out when it has room again
@@ -78,12 +79,14 @@ class Import final : private CommitListener {
   outbox::LogSignal log_;
   TopicBook topics_;
   BlockBook blocks_;
+  KeyBook keys_;
   Writer writer_;
   KnownIds none_;  // nothing is remembered: the store says what is there
   nostr::Seq head_;
   Signal room_;
   Signal topics_over_;
   Signal blocks_over_;
+  Signal keys_over_;
   Signal writer_over_;
   std::exception_ptr writer_failure_;
 };

@@ -22,6 +22,10 @@ enum class Source : std::uint8_t { ws, api, gossip, backfill, import, node };
 
 std::string_view to_string(Source source);
 
+// What the node's own keys have signed has a row in event_tags by this name, with the key: so it is found
+// without a topic. No tag of a client has it.
+inline constexpr char kOwnMark = '.';
+
 using EventPtr = std::shared_ptr<const nostr::Event>;
 
 enum class Outcome : std::uint8_t {
@@ -56,6 +60,7 @@ struct Incoming {
   nostr::DeletionTargets targets;        // of a deletion request
   std::vector<std::string> target_keys;  // the effective keys of targets.addresses
   bool held = false;   // the node takes nothing like it now: told that it is full, unless it is there already
+  bool own = false;    // one of the node's own keys has signed it: it is found without a topic
   bool linked = true;  // false: its topic is for the log only, no query for a topic finds it
   std::vector<nostr::Pubkey> recipients;  // of a gift wrap: they may delete it
   std::size_t rows = 0;                   // rows_of(*event) (cost.hpp)

@@ -198,7 +198,7 @@ SELECT count(*) FROM (
 
 -- Rows that somebody wrote to the log after $1, up to $2, with the events that are in effect.
 -- name: follow_log
-SELECT o.seq, o.op, o.event_id, o.created_at,
+SELECT o.seq, o.op, o.event_id, o.created_at, o.topic_id,
   extract(epoch FROM clock_timestamp() - o.appended_at)::double precision AS age, e.*
 FROM (SELECT * FROM cn_relay.events_outbox o WHERE o.seq > $1 AND o.seq <= $2 ORDER BY o.seq LIMIT $3) o
   LEFT JOIN LATERAL (

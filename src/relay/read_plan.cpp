@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nostr/tag_keys.hpp"
+#include "relay/incoming.hpp"
 
 namespace todoke::relay {
 namespace {
@@ -39,6 +40,12 @@ Way way_by_tag(Path path, char letter, const nostr::SortedSet<std::string>& valu
   return way;
 }
 
+Way way_by_mark(const nostr::SortedSet<nostr::Pubkey>& authors) {
+  Way way{Path::tag, kOwnMark};
+  for (const auto& author : authors.values()) way.values.push_back(author.hex());
+  return way;
+}
+
 bool few(std::size_t a, std::size_t b) {
   return a * b <= kPairsMax;
 }
@@ -64,6 +71,7 @@ ReadPlan plan_read(const Filter& filter, TopicPolicy policy) {
   if (matches_nothing(filter)) return plan;
   const auto* topics = filter.tag('t');
   plan.by_links = policy == TopicPolicy::topics && topics != nullptr;
+  plan.by_mark = policy == TopicPolicy::topics && topics == nullptr && filter.authors;
   if (filter.ids) {
     plan.ways.push_back({Path::ids});
     return plan;
@@ -74,7 +82,9 @@ ReadPlan plan_read(const Filter& filter, TopicPolicy policy) {
   if (topics != nullptr && !plan.by_links) plan.ways.push_back(way_by_tag(Path::t, 't', *topics));
   if (plan.ways.size() >= kWaysMax) plan.ways.resize(kWaysMax - 1);
   Way other;
-  if (plan.by_links) {
+  if (plan.by_mark) {
+    other = way_by_mark(*filter.authors);
+  } else if (plan.by_links) {
     other = {path_by_topic(filter, topics->values().size()), 't', topics->values()};
   } else {
     other.path = path_without_tags(filter);
@@ -83,7 +93,7 @@ ReadPlan plan_read(const Filter& filter, TopicPolicy policy) {
   const bool by_few_authors = other.path == Path::topic_author || other.path == Path::author_kind;
   if (by_few_authors) {
     plan.ways.insert(plan.ways.begin(), std::move(other));
-  } else if (plan.ways.empty() || plan.by_links || other.path == Path::author) {
+  } else if (plan.ways.empty() || plan.by_links || plan.by_mark || other.path == Path::author) {
     plan.ways.push_back(std::move(other));
   }
   return plan;

@@ -40,6 +40,9 @@ struct ReadPlan {
   std::vector<Way> ways;
   // `#t` asks for links, not for tags: a topic of the event that was not taken at its time is none.
   bool by_links = false;
+  // Asked for without a topic where topics are the rule: only for the node's own keys, whose events have a
+  // mark (kOwnMark).
+  bool by_mark = false;
   // The links alone decide: counting needs no events.
   bool links_decide = false;
 };

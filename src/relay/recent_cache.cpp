@@ -275,6 +275,11 @@ void RecentCache::forget_up_to(nostr::Seq seq) {
   for (const auto& name : stale) drop(windows_.find(name));
 }
 
+void RecentCache::forget_topic(const std::string& topic) {
+  const auto window = windows_.find(name_of_tag(topic));
+  if (window != windows_.end()) drop(window);
+}
+
 void RecentCache::clear() {
   windows_.clear();
   by_use_.clear();

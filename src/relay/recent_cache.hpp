@@ -59,6 +59,8 @@ class RecentCache {
   // Drops the windows that hold an event up to this seq, and those that are being filled: events up to there
   // were purged, and nobody says which. Costs a look at every event in memory.
   void forget_up_to(nostr::Seq seq);
+  // Drops the window of a topic: events that are stored already were linked to it.
+  void forget_topic(const std::string& topic);
   void clear();
 
   [[nodiscard]] const CacheLimits& limits() const { return limits_; }

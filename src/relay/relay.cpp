@@ -219,6 +219,8 @@ class Relay {
         duplicates_(parts.metrics),
         topics_(parts.executor, topic_settings_from(parts.config), parts.pool, parts.listener, parts.metrics),
         blocks_(parts.executor, parts.pool, parts.listener, parts.metrics),
+        keys_(parts.executor, parts.pool, parts.listener, parts.metrics),
+        rights_(parts.executor, parts.pool, parts.listener, parts.metrics),
         reader_(parts.read_pool, parts.clock, policy_, read_limits_from(parts.config), parts.search.get()),
         hub_(parts.executor, parts.read_executor,
              hub_options_from(parts.config, policy_, parts.database, parts.read_pool.connections_max()),
@@ -251,6 +253,8 @@ class Relay {
                   parts.storage,
                   topics_,
                   blocks_,
+                  keys_,
+                  rights_,
                   hub_.known(),
                   duplicates_,
                   metrics_,
@@ -271,7 +275,8 @@ class Relay {
       hub_.topics_changed();
       if (bridge_) bridge_->topics_changed();
     });
-    blocks_.on_addresses([this] { check_addresses(); });
+    blocks_.on_addresses([this] { each_session([](Session& session) { session.check_address(); }); });
+    rights_.on_change([this] { each_session([](Session& session) { session.check_rights(); }); });
   }
 
   // What holds from now on. One caller at a time.
@@ -310,14 +315,14 @@ class Relay {
   // Also forgets the sessions that have ended.
   void check_sessions() {
     const bool is_auth_required = settings_.load()->auth.required;
-    const std::lock_guard lock(mutex_);
-    std::erase_if(sessions_, [](const auto& weak) { return weak.expired(); });
-    for (const auto& weak : sessions_) {
-      const auto session = weak.lock();
-      if (!session) continue;
-      session->check_use(unused_max_);
-      if (is_auth_required) session->check_auth();
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(sessions_, [](const auto& weak) { return weak.expired(); });
     }
+    each_session([&](Session& session) {
+      session.check_use(unused_max_);
+      if (is_auth_required) session.check_auth();
+    });
   }
 
   // What an HTTP request costs, as an ordinary question does.
@@ -351,6 +356,8 @@ class Relay {
 
   TopicBook& topics() { return topics_; }
   BlockBook& blocks() { return blocks_; }
+  KeyBook& keys() { return keys_; }
+  RightsBook& rights() { return rights_; }
   Hub& hub() { return hub_; }
   Writer& writer() { return writer_; }
   Policy& policy_program() { return policy_program_; }
@@ -377,10 +384,10 @@ class Relay {
     return false;
   }
 
-  void check_addresses() {
+  void each_session(const std::function<void(Session&)>& call) {
     const std::lock_guard lock(mutex_);
     for (const auto& weak : sessions_) {
-      if (const auto session = weak.lock()) session->check_address();
+      if (const auto session = weak.lock()) call(*session);
     }
   }
 
@@ -408,6 +415,8 @@ class Relay {
   DedupeCounts duplicates_;
   TopicBook topics_;
   BlockBook blocks_;
+  KeyBook keys_;
+  RightsBook rights_;
   Reader reader_;
   Hub hub_;
   Writer writer_;
@@ -524,6 +533,8 @@ BuiltRelay build_relay(RelayParts parts) {
       std::make_shared<RelayService>(parts.executor, parts.pool, relay, parts.metrics),
       part_of(relay, relay->topics()),
       part_of(relay, relay->blocks()),
+      part_of(relay, relay->keys()),
+      part_of(relay, relay->rights()),
       part_of(relay, relay->hub()),
       part_of(relay, relay->ephemeral()),
       part_of(relay, relay->writer()),

@@ -20,8 +20,10 @@
 #include "pg/storage.hpp"
 #include "relay/block_book.hpp"
 #include "relay/dedupe_counts.hpp"
+#include "relay/key_book.hpp"
 #include "relay/known_ids.hpp"
 #include "relay/metrics.hpp"
+#include "relay/rights_book.hpp"
 #include "relay/topic_book.hpp"
 
 namespace todoke::relay {
@@ -60,6 +62,8 @@ struct SessionServices {
   const pg::Storage& storage;
   TopicBook& topics;
   const BlockBook& blocks;
+  const KeyBook& keys;
+  RightsBook& rights;
   const KnownIds& known;
   DedupeCounts& duplicates;
   RelayMetrics& metrics;

@@ -243,11 +243,11 @@ bool Session::pays_for_event(std::size_t bytes, std::size_t rows, const nostr::P
   return pays(services_.event_rate, "event", cost_of(bytes, rows) * factor, author);
 }
 
-bool Session::must_authenticate() const {
+bool Session::is_enforced() const {
   const auto settings = services_.settings.load();
   const auto& auth = settings->auth;
   const auto now = services_.clock.now();
-  if (!authenticated_.empty() || !is_in_force(auth, now)) return false;
+  if (!is_in_force(auth, now)) return false;
   const bool is_older = opened_at_ < auth.in_force_at;
   return !is_older || now >= auth.in_force_at + auth.grace;
 }
@@ -257,7 +257,13 @@ void Session::check_auth() {
     const auto settings = session->services_.settings.load();
     const auto& auth = settings->auth;
     const auto now = session->services_.clock.now();
-    if (!session->connection_ || !session->authenticated_.empty() || !is_in_force(auth, now)) return;
+    if (!session->connection_ || !is_in_force(auth, now)) return;
+    if (!session->authenticated_.empty()) {
+      const bool is_new = session->is_enforced() && session->rechecked_for_ != auth.in_force_at;
+      if (!is_new) return;
+      session->rechecked_for_ = auth.in_force_at;
+      return session->check_rights();
+    }
     // An older connection has its grace to answer.
     session->challenge();
     if (!session->must_authenticate()) return;
@@ -288,22 +294,29 @@ void Session::check_address() {
 }
 
 void Session::handle(nostr::EventMessage message, std::size_t bytes) {
+  if (lacks_rights()) {
+    return read_rights([message = std::move(message), bytes](Session& session) mutable {
+      session.handle(std::move(message), bytes);
+    });
+  }
   bad_messages_ = 0;
   services_.metrics.received_ws.add();
   const auto id = message.event.id();
   if (!pays_for_event(bytes, rows_of(message.event), &message.event.pubkey()))
     return refuse(id, Reason::rate_limited);
   if (must_authenticate()) return refuse(id, Reason::auth_required);
+  if (const auto why = refusal_by_rights(message.event)) return refuse(id, *why);
   auto event = std::make_shared<const nostr::Event>(std::move(message.event));
   const nostr::Sender sender{authenticated_, false};
   const auto topics = services_.topics.topics();
   const auto blocks = services_.blocks.blocks();
   auto admitted = admit(std::move(event), Source::ws, sender, services_.settings.load()->rules, *blocks,
-                        *topics, services_.known, seconds_of(services_.clock.now()));
+                        *services_.keys.keys(), *topics, services_.known, seconds_of(services_.clock.now()));
   if (!admitted) {
     if (admitted.error() == Reason::already_stored) return answer_event(id, Outcome::duplicate);
     return refuse(id, admitted.error());
   }
+  if (const auto why = restrict_topics(admitted->incoming)) return refuse(id, *why);
   if (const auto why = held_back(admitted->incoming, *topics, services_.pressure)) {
     if (*why != Reason::capacity || admitted->ephemeral) return refuse(id, *why);
     admitted->incoming.held = true;
@@ -405,8 +418,10 @@ void Session::answer_event(const nostr::EventId& id, Outcome outcome) {
 std::optional<Reason> Session::wrong_topics(const std::vector<nostr::Filter>& filters) const {
   if (services_.settings.load()->rules.policy == nostr::TopicPolicy::open) return std::nullopt;
   const auto topics = services_.topics.topics();
+  const auto own = services_.keys.keys();
   for (const auto& filter : filters) {
     const auto* asked = filter.tag('t');
+    if (asked == nullptr && own->covers(filter)) continue;
     if (asked == nullptr || asked->values().empty()) return Reason::t_required;
     for (const auto& topic : asked->values()) {
       if (!topics->is_enabled(topic)) return Reason::topic_not_enabled;
@@ -424,24 +439,39 @@ std::optional<Reason> Session::refusal_of(const std::vector<nostr::Filter>& filt
     if (filters.front().seq_after) return Reason::search_not_here;
   }
   if (auto wrong = wrong_topics(filters)) return wrong;
+  if (auto refused = refusal_by_rights(filters)) return refused;
   if (authenticated_.empty() && nostr::names_only_private_kinds(filters)) return Reason::auth_required;
   return std::nullopt;
 }
 
 void Session::handle(nostr::ReqMessage message, std::size_t bytes) {
   if (nobody_waits()) return;
+  if (lacks_rights()) {
+    return read_rights([message = std::move(message), bytes](Session& session) mutable {
+      session.handle(std::move(message), bytes);
+    });
+  }
   bad_messages_ = 0;
-  const auto& sub = message.sub.text();
   auto refusal = refusal_of(message.filters, bytes);
-  if (refusal) return end_subscription(sub, *refusal);
+  if (refusal) return end_subscription(message.sub.text(), *refusal);
+  if (asks_for_search(message.filters) && is_enforced()) return open_search(std::move(message));
+  open(std::move(message));
+}
+
+void Session::open(nostr::ReqMessage message) {
   challenge_for(message.filters);
-  output_->drop_page(sub);
+  output_->drop_page(message.sub.text());
   services_.hub.open(self(), std::move(message));
   wait_for_hub();
 }
 
 void Session::handle(nostr::CountMessage message, std::size_t bytes) {
   if (nobody_waits()) return;
+  if (lacks_rights()) {
+    return read_rights([message = std::move(message), bytes](Session& session) mutable {
+      session.handle(std::move(message), bytes);
+    });
+  }
   bad_messages_ = 0;
   const auto& sub = message.sub.text();
   auto refusal = refusal_of(message.filters, bytes);
@@ -472,6 +502,11 @@ void Session::end_reconciliation(const std::string& sub, Reason reason) {
 }
 
 void Session::handle(nostr::NegOpenMessage message, std::size_t bytes) {
+  if (lacks_rights()) {
+    return read_rights([message = std::move(message), bytes](Session& session) mutable {
+      session.handle(std::move(message), bytes);
+    });
+  }
   bad_messages_ = 0;
   const std::vector<nostr::Filter> filters{message.filter};
   auto refusal = refusal_of(filters, bytes);
@@ -532,9 +567,12 @@ void Session::handle(const nostr::AuthMessage& message, std::size_t bytes) {
   }
   if (!known) {
     authenticated_.push_back(event.pubkey());
+    rights_.push_back(services_.rights.watch(event.pubkey()));
     services_.hub.authenticated(self(), event.pubkey());
   }
   answer(event.id(), true, "");
+  // A disabled account ends here, and not with what it asks for first.
+  if (lacks_rights()) read_rights([](Session& session) { session.recheck_rights(); });
 }
 
 void Session::deliver(std::vector<net::FramePtr> frames) {

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +54,9 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   void check_use(std::chrono::milliseconds patience);
   // Ends the connection if its address is blocked. From anywhere.
   void check_address();
+  // Ends the connection of a disabled account, and what is open that its keys may not use any more. From
+  // anywhere.
+  void check_rights();
 
  private:
   // `bytes` is the size of the message's text, for which its sender pays (cost.hpp).
@@ -90,7 +95,25 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   [[nodiscard]] std::optional<nostr::Reason> refusal_of(const std::vector<nostr::Filter>& filters,
                                                         std::size_t bytes);
   [[nodiscard]] std::optional<nostr::Reason> wrong_topics(const std::vector<nostr::Filter>& filters) const;
-  [[nodiscard]] bool must_authenticate() const;
+  // Whether auth.mode = required holds for this connection by now.
+  [[nodiscard]] bool is_enforced() const;
+  [[nodiscard]] bool must_authenticate() const { return authenticated_.empty() && is_enforced(); }
+  // What the proven keys may do has to be read before anything else is looked at.
+  [[nodiscard]] bool lacks_rights() const;
+  // Reads it, and nothing else meanwhile, and goes on with `then`.
+  void read_rights(std::function<void(Session&)> then);
+  void recheck_rights();
+  // Of whoever sends an event of this author; without one, of all proven keys.
+  [[nodiscard]] std::optional<Allowance> allowance(const nostr::Pubkey* author = nullptr) const;
+  // Leaves the topics that may be used; the reason where none is left.
+  [[nodiscard]] std::optional<nostr::Reason> restrict_topics(Incoming& incoming) const;
+  [[nodiscard]] std::optional<nostr::Reason> refusal_by_rights(const nostr::Event& event) const;
+  [[nodiscard]] std::optional<nostr::Reason> refusal_by_rights(
+      const std::vector<nostr::Filter>& filters) const;
+  // Counts the search, and opens it when the plan allows one more.
+  void open_search(nostr::ReqMessage message);
+  Task<void> spend_and_open(nostr::Pubkey payer, nostr::ReqMessage message);
+  void open(nostr::ReqMessage message);
   // `author` pays if this connection has proven that key, else the key that was proven first.
   [[nodiscard]] bool pays(net::RateLimiter& rate, std::string_view what, double cost,
                           const nostr::Pubkey* author = nullptr);
@@ -122,11 +145,15 @@ class Session final : public net::WsHandler, public Subscriber, public std::enab
   Executor executor_;
   bool challenged_ = false;
   std::vector<nostr::Pubkey> authenticated_;
-  std::size_t events_under_way_ = 0;      // given to the policy or the writer
-  bool reads_answered_ = false;           // while the process stops: no REQ or COUNT waits for its answer
-  std::size_t bad_messages_ = 0;          // in a row
-  std::size_t refused_ = 0;               // for the rate, CLOSEs apart; less by one for each that was paid
-  std::shared_ptr<ClientOutput> output_;  // made by on_open
+  KeyList rights_;                           // of these keys
+  bool rights_failed_ = false;               // they could not be read for the message that is next
+  std::optional<SystemTime> rechecked_for_;  // the in_force_at since which they are enforced
+  std::uint64_t searches_ = 0;               // that were counted
+  std::size_t events_under_way_ = 0;         // given to the policy or the writer
+  bool reads_answered_ = false;              // while the process stops: no REQ or COUNT waits for its answer
+  std::size_t bad_messages_ = 0;             // in a row
+  std::size_t refused_ = 0;                  // for the rate, CLOSEs apart; less by one for each that was paid
+  std::shared_ptr<ClientOutput> output_;     // made by on_open
 };
 
 }  // namespace todoke::relay

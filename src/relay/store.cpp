@@ -100,14 +100,19 @@ class Columns {
   void add_tags(const Incoming& incoming, std::string_view lifetime) {
     const HashSet<std::string_view> linked(incoming.topics.begin(), incoming.topics.end());
     for (auto& key : nostr::tag_keys_of(*incoming.event)) {
-      if (key.letter == 't' && linked.contains(key.value)) continue;
-      tag_ords_.push_back(static_cast<std::int32_t>(ids_.size()));
-      tag_names_.emplace_back(1, key.letter);
-      tag_values_.push_back(std::move(key.value));
-      tag_times_.push_back(incoming.event->created_at());
-      tag_ids_.push_back(ids_.back());
-      tag_lifetimes_.push_back(lifetime);
+      const bool is_link = incoming.linked && key.letter == 't' && linked.contains(key.value);
+      if (!is_link) add_tag(incoming, key.letter, std::move(key.value), lifetime);
     }
+    if (incoming.own) add_tag(incoming, kOwnMark, incoming.event->pubkey().hex(), lifetime);
+  }
+
+  void add_tag(const Incoming& incoming, char letter, std::string value, std::string_view lifetime) {
+    tag_ords_.push_back(static_cast<std::int32_t>(ids_.size()));
+    tag_names_.emplace_back(1, letter);
+    tag_values_.push_back(std::move(value));
+    tag_times_.push_back(incoming.event->created_at());
+    tag_ids_.push_back(ids_.back());
+    tag_lifetimes_.push_back(lifetime);
   }
 
   std::vector<std::string> ids_;

@@ -221,18 +221,27 @@ void Subscriptions::fail_as_too_slow(Subscription& subscription) {
 }
 
 void Subscriptions::topics_changed() {
-  for (auto& [subscriber, peer] : peers_) {
-    std::vector<std::string> refused;
-    for (const auto& [sub, subscription] : peer->subscriptions) {
-      if (names_disabled_topic(subscription->filters)) refused.push_back(sub);
-    }
-    for (const auto& sub : refused) close_for(*peer, sub, nostr::Reason::topic_not_enabled);
-    std::vector<ReconciliationPtr> refused_sets;
-    for (const auto& [sub, set] : peer->reconciliations) {
-      if (names_disabled_topic({&set->read.filter(), 1})) refused_sets.push_back(set);
-    }
-    for (const auto& set : refused_sets) fail_set(set, nostr::Reason::topic_not_enabled);
+  const Check check = [this](std::span<const nostr::Filter> filters) {
+    return names_disabled_topic(filters) ? std::optional(nostr::Reason::topic_not_enabled) : std::nullopt;
+  };
+  for (auto& [subscriber, peer] : peers_) recheck(*peer, check);
+}
+
+void Subscriptions::recheck(const Subscriber& subscriber, const Check& check) {
+  if (auto* peer = find_peer(subscriber)) recheck(*peer, check);
+}
+
+void Subscriptions::recheck(Peer& peer, const Check& check) {
+  std::vector<std::pair<std::string, nostr::Reason>> refused;
+  for (const auto& [sub, subscription] : peer.subscriptions) {
+    if (const auto why = check(subscription->filters)) refused.emplace_back(sub, *why);
   }
+  for (const auto& [sub, why] : refused) close_for(peer, sub, why);
+  std::vector<std::pair<ReconciliationPtr, nostr::Reason>> refused_sets;
+  for (const auto& [sub, set] : peer.reconciliations) {
+    if (const auto why = check({&set->read.filter(), 1})) refused_sets.emplace_back(set, *why);
+  }
+  for (const auto& [set, why] : refused_sets) fail_set(set, why);
 }
 
 }  // namespace todoke::relay

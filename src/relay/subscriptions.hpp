@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -71,6 +72,10 @@ class Subscriptions {
   void drain(const SubscriberPtr& subscriber);
   // Closes what names a topic that is disabled now.
   void topics_changed();
+  // Why filters that were let in before are to be answered no longer; nothing: they are.
+  using Check = std::function<std::optional<nostr::Reason>(std::span<const nostr::Filter>)>;
+  // Closes what is open and the check refuses.
+  void recheck(const Subscriber& subscriber, const Check& check);
   // From anywhere. Subscriptions that are open stay, and reads under way have the time that they had.
   void set_limits(std::size_t subscriptions_max, std::chrono::milliseconds query_timeout,
                   std::size_t set_events_max) {
@@ -95,6 +100,7 @@ class Subscriptions {
   [[nodiscard]] std::optional<nostr::Reason> refusal_of(const Peer& peer,
                                                         std::span<const nostr::Filter> filters,
                                                         std::size_t bytes) const;
+  void recheck(Peer& peer, const Check& check);
   [[nodiscard]] bool names_disabled_topic(std::span<const nostr::Filter> filters) const;
   void hold(Peer& peer, std::size_t bytes);
   void release(Peer& peer, std::size_t bytes);

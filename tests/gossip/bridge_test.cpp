@@ -30,6 +30,18 @@ TEST(GossipBridge, WhatTheNodeAndItsApiPublishGoesOutByGossip) {
   }
 }
 
+TEST(GossipBridge, WhatANodeSaysOfItselfReachesOtherNodes) {
+  GossipNode a(Flags{{"bootstrap.enabled", "on"}});
+  GossipNode b;
+  b.add_peer(a.peer());
+  b.wait_for_neighbours(1);
+  a.wait_for_neighbours(1);
+  NostrClient at_b(b.node().url());
+  at_b.request("live", R"({"#t":["kukuri:global"],"kinds":[39000],"limit":0})");
+  a.node().change({{"bootstrap.jurisdiction", "JP"}});
+  EXPECT_THAT(at_b.live("live"), HasSubstr(R"(\"jurisdiction\":\"JP\")"));
+}
+
 TEST(GossipBridge, AnEventCrossesALineOfNodesOnce) {
   Line line;
   NostrClient at_c(line.c.node().url());

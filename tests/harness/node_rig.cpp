@@ -21,8 +21,9 @@ Config config_of(const Flags& flags) {
   Config config(app::schema());
   config.set_flag("server.listen", "127.0.0.1:0");
   config.set_flag("limits.rates", "off");
-  // Tests of gossip switch it on.
+  // Tests of gossip, and of what a node says of itself, switch them on.
   config.set_flag("gossip.enabled", "off");
+  config.set_flag("bootstrap.enabled", "off");
   // A client of the test's own thread does not answer a close frame while the test does something else.
   config.set_flag("server.drain_timeout", "100ms");
   for (const auto& [key, value] : flags) config.set_flag(key, value);

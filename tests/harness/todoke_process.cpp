@@ -1,5 +1,6 @@
 #include "harness/todoke_process.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
@@ -222,6 +223,15 @@ std::optional<std::string> noted(const std::filesystem::path& file, const std::s
   return std::nullopt;
 }
 
+// What a node says of itself is among the events that it stores: a test that counts them wants none.
+std::vector<std::string> without_bootstrap(std::vector<std::string> environment) {
+  const bool is_set = std::any_of(environment.begin(), environment.end(), [](const auto& entry) {
+    return entry.starts_with("TODOKE_BOOTSTRAP_ENABLED=");
+  });
+  if (!is_set) environment.emplace_back("TODOKE_BOOTSTRAP_ENABLED=off");
+  return environment;
+}
+
 }  // namespace
 
 NodeProcess::NodeProcess(std::vector<std::string> command, const std::filesystem::path& data_dir,
@@ -229,7 +239,7 @@ NodeProcess::NodeProcess(std::vector<std::string> command, const std::filesystem
                          std::vector<std::string> extra_environment, const std::string& user)
     : own_folder_(data_dir.empty() ? std::make_unique<TempFolder>() : nullptr),
       data_dir_(own_folder_ ? own_folder_->path() : data_dir),
-      environment_(std::move(extra_environment)),
+      environment_(without_bootstrap(std::move(extra_environment))),
       says_ready_(command[0] == "up" ? "ready after" : R"("component":"node","msg":"ready")"),
       process_(node_command(std::move(command), data_dir_, more_arguments), environment_, user) {}
 

@@ -66,7 +66,8 @@ Exit run_command(const std::vector<std::string>& command,
 std::string todoke_binary();
 
 // A node as a process: on ports of the system's choice, with its data in `data_dir`, or, where that is empty,
-// in a folder that goes with it. Killed at the end of its life when it still runs.
+// in a folder that goes with it. Killed at the end of its life when it still runs. bootstrap.enabled is off
+// unless the environment says otherwise.
 class NodeProcess {
  public:
   void wait_ready();

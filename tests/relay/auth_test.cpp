@@ -265,6 +265,7 @@ class AuthRequiredTest : public testing::Test {
 
 TEST_F(AuthRequiredTest, NothingIsServedBeforeAuthentication) {
   const RelayRig rig(Flags{{"auth.mode", "required"}});
+  subscribe(rig, alice);
   NostrClient client(rig.url());
   const auto event = global_note(alice, "");
   EXPECT_EQ(client.publish(event).text, "auth-required: authenticate first");
@@ -278,6 +279,7 @@ TEST_F(AuthRequiredTest, NothingIsServedBeforeAuthentication) {
 
 TEST_F(AuthRequiredTest, WhoDoesNotAuthenticateInTimeIsClosed) {
   const RelayRig rig(Flags{{"auth.mode", "required"}, {"auth.ws_auth_timeout_seconds", "1500ms"}});
+  subscribe(rig, alice);
   NostrClient member(rig.url());
   NostrClient silent(rig.url());
   EXPECT_TRUE(member.authenticate(alice).accepted);
@@ -308,6 +310,7 @@ TEST_F(AuthRequiredTest, OlderConnectionsHaveTheirGrace) {
 
 TEST_F(AuthRequiredTest, SwitchedOnWhileConnectionsAreOpenItLeavesThemTheirGrace) {
   RelayRig rig(Flags{{"auth.grace_seconds", "600"}, {"auth.ws_auth_timeout_seconds", "3600"}});
+  subscribe(rig, alice);
   NostrClient older(rig.url());
   NostrClient member(rig.url());
   EXPECT_EQ(older.stored(kGlobal).closed, "");
@@ -365,6 +368,7 @@ TEST_F(AuthRequiredTest, ManyConnectionsComeAndGoWhileTheyAreChecked) {
     NostrClient client(rig.url());
     EXPECT_EQ(client.challenge().size(), 32U);
   }
+  subscribe(rig, alice);
   NostrClient member(rig.url());
   EXPECT_TRUE(member.authenticate(alice).accepted);
   EXPECT_EQ(member.stored(kGlobal).closed, "");

@@ -17,6 +17,15 @@ void enable_topic(RelayRig& rig, const std::string& topic_id) {
   ASSERT_TRUE(known) << "the relay does not notice " << topic_id;
 }
 
+void subscribe(const RelayRig& rig, const SecretKey& key, std::string_view topic_id,
+               std::string_view services) {
+  rig.sql(
+      fmt::format("INSERT INTO cn_user.topic_subscriptions (topic_id, subscriber_pubkey, services) "
+                  "VALUES ('{}', '{}', '{}') ON CONFLICT (subscriber_pubkey, topic_id) DO UPDATE SET "
+                  "status = 'active', ended_at = NULL",
+                  topic_id, hex_of(key), services));
+}
+
 std::string hex_of(const Event& event) {
   return event.id().hex();
 }

@@ -44,6 +44,11 @@ std::string topic(char digit);
 // Enables a topic and waits until the relay knows: a REQ for it is answered.
 void enable_topic(RelayRig& rig, const std::string& topic_id);
 
+// Gives a key an active subscription to a topic, as an approved request does. Rights that a relay has read
+// are read again a moment later.
+void subscribe(const RelayRig& rig, const SecretKey& key, std::string_view topic_id = "kukuri:global",
+               std::string_view services = "{index}");
+
 std::string hex_of(const Event& event);
 std::string hex_of(const SecretKey& key);
 Ids hexes_of(const std::vector<Event>& events);
