@@ -140,6 +140,15 @@ CREATE FUNCTION cn_admin.network() RETURNS text LANGUAGE sql STABLE
 RETURN nullif(current_setting('cn_admin.network', true), '');
 ALTER TABLE cn_admin.audit ALTER COLUMN network SET DEFAULT cn_admin.network();
 
+ALTER TABLE cn_admin.service_config_history ADD COLUMN network text DEFAULT cn_admin.network();
+ALTER TABLE orders.audit ADD COLUMN network text DEFAULT cn_admin.network();
+COMMENT ON COLUMN cn_admin.service_config_history.network IS 'As that of cn_admin.audit.';
+COMMENT ON COLUMN orders.audit.network IS 'As that of cn_admin.audit.';
+
+-- A time as every API writes it.
+CREATE FUNCTION cn_admin.rfc3339(moment timestamptz) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
+RETURN to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
+
 -- Writes what an operator did that no table shows. In the transaction of the change.
 CREATE FUNCTION cn_admin.note(the_action text, the_subject text, was jsonb DEFAULT NULL, becomes jsonb DEFAULT NULL)
 RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -223,13 +232,15 @@ CREATE TABLE cn_admin.audit_head (
 COMMENT ON TABLE cn_admin.audit_head IS 'The last link of the chain; its lock puts whoever adds one in line.';
 INSERT INTO cn_admin.audit_head (number, hash) VALUES (0, '\x0000000000000000000000000000000000000000000000000000000000000000');
 
--- The hash of a link. The text of a row is that of its jsonb, whose form Postgres keeps.
+-- The hash of a link. The text of a row is that of its jsonb, whose form Postgres keeps, in UTC. Without NULLs, so that a
+-- column that a later version adds does not change the hash of older rows.
 CREATE FUNCTION cn_admin.link_hash(before bytea, source text, audited jsonb) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN sha256(before || convert_to(source || E'\n' || audited::text, 'UTF8'));
+RETURN sha256(before || convert_to(source || E'\n' || jsonb_strip_nulls(audited)::text, 'UTF8'));
 
 -- Adds the link of an audited row. Deferred to the end of the transaction: the lock of the head is the last one that a
 -- transaction takes, so none waits for a row while it holds it.
-CREATE FUNCTION cn_admin.add_link() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION cn_admin.add_link() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET timezone = 'UTC' AS $$
 DECLARE
   audited constant jsonb := to_jsonb(NEW);
   last record;
@@ -252,10 +263,29 @@ CREATE CONSTRAINT TRIGGER add_link AFTER INSERT ON cn_admin.service_config_histo
   FOR EACH ROW EXECUTE FUNCTION cn_admin.add_link('config');
 CREATE CONSTRAINT TRIGGER add_link AFTER INSERT ON orders.audit DEFERRABLE INITIALLY DEFERRED
   FOR EACH ROW EXECUTE FUNCTION cn_admin.add_link('orders');
+-- The row that a link is of; NULL: it is gone.
+CREATE FUNCTION cn_admin.audited_row(source text, row_key text) RETURNS jsonb LANGUAGE sql STABLE SET timezone = 'UTC' AS $$
+  SELECT to_jsonb(a) FROM cn_admin.audit a WHERE source = 'audit' AND a.id = row_key::bigint
+  UNION ALL
+  SELECT to_jsonb(o) FROM orders.audit o WHERE source = 'orders' AND o.id = row_key::bigint
+  UNION ALL
+  SELECT to_jsonb(h) FROM cn_admin.service_config_history h
+  WHERE source = 'config' AND h.service = split_part(row_key, ':', 1) AND h.version::text = split_part(row_key, ':', 2)
+    AND h.key = substr(row_key, length(split_part(row_key, ':', 1)) + length(split_part(row_key, ':', 2)) + 3)
+$$;
+
 CREATE TRIGGER keep_history BEFORE UPDATE OR DELETE OR TRUNCATE ON cn_admin.audit_chain
   FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
 CREATE TRIGGER keep_history BEFORE DELETE OR TRUNCATE ON cn_admin.audit_head
   FOR EACH STATEMENT EXECUTE FUNCTION cn_admin.keep_history();
+
+-- A job as the Admin API shows it. Without state and claim, which are its worker's.
+CREATE FUNCTION cn_admin.job_json(j cn_admin.jobs) RETURNS json LANGUAGE sql STABLE
+RETURN CASE WHEN j.id IS NOT NULL THEN json_build_object('id', j.id, 'kind', j.kind, 'subject', j.subject, 'params', j.params,
+  'status', j.status, 'done', j.done, 'total', j.total, 'attempts', j.attempts, 'result', j.result, 'error', j.error,
+  'cancel_asked_at', cn_admin.rfc3339(j.cancel_asked_at), 'created_by', j.created_by,
+  'created_at', cn_admin.rfc3339(j.created_at), 'started_at', cn_admin.rfc3339(j.started_at),
+  'finished_at', cn_admin.rfc3339(j.finished_at)) END;
 
 -- ---------------------------------------------------------------------------------------------- grants
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "admin/trail.hpp"
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/effective_config.hpp"
@@ -11,6 +12,9 @@
 
 namespace todoke::app {
 namespace {
+
+// It reads every audited row.
+constexpr std::chrono::minutes kTrailMax(30);
 
 void print_log(const outbox::LogAudit& log) {
   print(fmt::format("log         rows up to seq {}", log.head));
@@ -61,10 +65,22 @@ Task<void> audit_log(pg::Connection& connection, bool& clean) {
   print(clean ? "all is well\n" : "something differs: see above\n");
 }
 
+Task<void> audit_trail(pg::Connection& connection, bool& clean) {
+  const auto check = co_await admin::check_trail(connection, Deadline::after(kTrailMax));
+  for (const auto& link : check.broken)
+    print(fmt::format("BROKEN      {} {} (link {}): {}\n", link.source, link.row_key, link.number,
+                      link.problem));
+  clean = check.broken.empty();
+  print(fmt::format("trail       {} links, head {}\n{}", check.links, check.head,
+                    clean ? "the audit is whole\n" : "the audit was tampered with: see above\n"));
+}
+
 int run_audit(const Arguments& arguments) {
   bool clean = false;
-  with_running_database(command_config(arguments),
-                        [&](pg::Connection& connection) { return audit_log(connection, clean); });
+  const bool trail = arguments.has("trail");
+  with_running_database(command_config(arguments), [&](pg::Connection& connection) {
+    return trail ? audit_trail(connection, clean) : audit_log(connection, clean);
+  });
   return clean ? 0 : 1;
 }
 
@@ -74,11 +90,17 @@ Command audit_command() {
   return {
       .name = "audit",
       .summary = "recount the log: against the events, and against what consumers recorded",
-      .synopsis = "",
+      .synopsis = "[--trail]",
       .details =
           "Reads the whole log and says which event, row or range of seqs differs; exit code 1 when "
           "anything does. "
-          "It can run beside a node.",
+          "It can run beside a node.\n\n"
+          "--trail checks the record of what operators did instead: the chain of hashes over every row of "
+          "the "
+          "audit, of orders' and of the configuration's. It says which row was changed, taken out or put in "
+          "by "
+          "hand, and prints the last hash: keep it elsewhere, and a chain that was made anew shows too.",
+      .options = {{"trail", "", "check the record of what operators did"}},
       .run = run_audit,
   };
 }

@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "admin/service_configs.hpp"
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
 #include "app/effective_config.hpp"
 #include "app/instance_file.hpp"
 #include "app/keys.hpp"
-#include "app/service_configs.hpp"
 #include "base/json_writer.hpp"
 #include "embedded/folder.hpp"
 #include "net/config.hpp"
@@ -163,15 +163,15 @@ std::string described(const Config& config, const std::string& key,
 }
 
 // Checks the change against every node that runs here, and gives what the first of them makes of it.
-ConfigTrial tried(const std::vector<Config>& nodes, const std::vector<ConfigRow>& rows,
-                  const std::string& key, const std::optional<std::string>& value) {
-  auto first = check_config_change(nodes.front(), rows, key, value);
-  for (std::size_t i = 1; i < nodes.size(); ++i) check_config_change(nodes[i], rows, key, value);
+admin::ConfigTrial tried(const std::vector<Config>& nodes, const std::vector<ConfigRow>& rows,
+                         const std::string& key, const std::optional<std::string>& value) {
+  auto first = admin::check_config_change(nodes.front(), rows, key, value);
+  for (std::size_t i = 1; i < nodes.size(); ++i) admin::check_config_change(nodes[i], rows, key, value);
   return first;
 }
 
 // Topics may be kept longer than the node's own periods say; the database knows.
-Task<void> refuse_periods(pg::Connection& connection, const ConfigTrial& trial) {
+Task<void> refuse_periods(pg::Connection& connection, const admin::ConfigTrial& trial) {
   const auto before = relay::retention_periods_from(trial.before);
   const auto after = relay::retention_periods_from(trial.after);
   if (before == after) co_return;
@@ -184,7 +184,7 @@ Task<void> refuse_periods(pg::Connection& connection, const ConfigTrial& trial) 
 }
 
 // What the person who set it would not expect.
-void tell_surprises(const ConfigTrial& trial, const std::string& key,
+void tell_surprises(const admin::ConfigTrial& trial, const std::string& key,
                     const std::optional<std::string>& value) {
   for (const auto& problem : trial.problems) note("todoke: refused: " + problem);
   if (!value) return;
@@ -198,9 +198,9 @@ Task<void> change_key(pg::Connection& connection, const std::vector<Config>& nod
                       std::optional<std::string> value) {
   for (int tries = 0; tries < kTriesMax; ++tries) {
     const auto deadline = answer_deadline();
-    const auto rows = co_await read_service_configs(connection, deadline);
+    const auto rows = co_await admin::read_service_configs(connection, deadline);
     // An entry that was written by hand can be removed, whatever and wherever it is.
-    const auto stored = stored_value(rows, key, !value);
+    const auto stored = admin::stored_value(rows, key, !value);
     if (!value && !stored.value) refuse_foreign(nodes.front(), key);
     if (stored.value == value) {
       print(value ? fmt::format("{} is {} already (version {})\n", key, visible(*value), stored.version)
@@ -209,8 +209,8 @@ Task<void> change_key(pg::Connection& connection, const std::vector<Config>& nod
     }
     const auto trial = tried(nodes, rows, key, value);
     co_await refuse_periods(connection, trial);
-    ConfigChange asked{stored.service, key, value, stored.version, operator_name()};
-    const auto version = co_await change_service_config(connection, std::move(asked), deadline);
+    admin::ConfigChange asked{stored.service, key, value, stored.version, operator_name()};
+    const auto version = co_await admin::change_service_config(connection, std::move(asked), deadline);
     if (!version) continue;
     print(fmt::format("{}: {} -> {} (version {})\n", key, described(trial.before, key, stored.value),
                       value ? visible(value) : described(trial.after, key, value), *version));
@@ -221,7 +221,7 @@ Task<void> change_key(pg::Connection& connection, const std::vector<Config>& nod
 }
 
 Task<void> print_history(pg::Connection& connection, std::optional<std::string> key) {
-  const auto lines = co_await service_config_history(connection, key, kHistoryMax, answer_deadline());
+  const auto lines = co_await admin::service_config_history(connection, key, kHistoryMax, answer_deadline());
   if (lines.empty() && key) {
     refuse_foreign(Config(schema()), *key);
     print(fmt::format("{} was never changed in the database\n", *key));

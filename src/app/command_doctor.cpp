@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "admin/service_configs.hpp"
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
@@ -19,7 +20,6 @@
 #include "app/node_options.hpp"
 #include "app/roles.hpp"
 #include "app/routes.hpp"
-#include "app/service_configs.hpp"
 #include "app/statements_sql.hpp"
 #include "app/storage_watch.hpp"
 #include "base/live_config.hpp"
@@ -285,7 +285,7 @@ void check_rates(const Config& config, Report& report) {
 
 Task<void> check_live_configuration(pg::Connection& connection, const Config& config, Report& report) {
   LiveConfig live(config);
-  const auto rows = co_await read_service_configs(connection, Deadline::after(kAskLimit));
+  const auto rows = co_await admin::read_service_configs(connection, Deadline::after(kAskLimit));
   live.set_rows(rows);
   std::size_t set = 0;
   for (const auto& row : rows) set += row.values.size();

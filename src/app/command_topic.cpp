@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "admin/topics.hpp"
 #include "app/commands.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/effective_config.hpp"
@@ -69,16 +70,14 @@ Task<void> enable_topics(pg::Connection& connection, const Config& config, std::
   for (const auto& id : ids) {
     co_await refuse_under_pressure(connection, pressure_thresholds(config), id.text());
     const auto name = text == id.text() ? std::nullopt : std::optional(text);
-    const auto others = co_await connection.query(sql::kEnabledTopics, {id.text()}, deadline);
-    if (others.one().get<std::int64_t>(0) >= enabled_max) {
+    if (co_await admin::count_other_topics(connection, id.text(), deadline) >= enabled_max) {
       throw UserError(fmt::format("{} topics are enabled already: raise topics.enabled_max, or disable one",
                                   enabled_max));
     }
     std::string refused;
     try {
       if (policy) co_await refuse_policy(connection, config, id.text(), *policy);
-      pg::Params params(id.text(), policy, name);
-      co_await connection.query(sql::kEnableTopic, std::move(params), deadline);
+      co_await admin::enable_topic(connection, id.text(), policy, name, deadline);
     } catch (const pg::Error& error) {
       if (!policy || (!error.is_check_violation() && !error.sqlstate().starts_with("22"))) throw;
       refused = error.is_check_violation()
@@ -134,12 +133,12 @@ Task<void> change_policies(pg::Connection& connection, const Config& config, std
 
 Task<void> disable_topics(pg::Connection& connection, std::vector<TopicId> ids) {
   for (const auto& id : ids) {
-    const auto rows = co_await connection.query(sql::kDisableTopic, {id.text()}, answer_deadline());
-    if (rows.empty()) {
+    const auto state = co_await admin::disable_topic(connection, id.text(), answer_deadline());
+    if (!state) {
       print(fmt::format("{} was not enabled\n", id.text()));
       continue;
     }
-    const auto subscribers = rows.one().get<std::int32_t>(0);
+    const auto subscribers = state->subscribers;
     print(fmt::format(
         "disabled {}{}\n", id.text(),
         subscribers == 0 ? "" : fmt::format(", held off against its {} subscribers", subscribers)));

@@ -68,11 +68,11 @@ const std::map<std::string_view, Command>& commands() {
   static const std::map<std::string_view, Command> kByName = [] {
     std::map<std::string_view, Command> by_name;
     for (auto* make :
-         {audit_command,     backfill_command, backup_command,    block_command,  config_command,
-          consumers_command, doctor_command,   export_command,    import_command, key_command,
-          migrate_command,   orders_command,   p2p_command,       psql_command,   publish_command,
-          query_command,     restore_command,  retention_command, run_command,    stats_command,
-          sync_command,      topic_command,    up_command,        version_command}) {
+         {admin_command,   audit_command,     backfill_command, backup_command,    block_command,
+          config_command,  consumers_command, doctor_command,   export_command,    import_command,
+          key_command,     migrate_command,   orders_command,   p2p_command,       psql_command,
+          publish_command, query_command,     restore_command,  retention_command, run_command,
+          stats_command,   sync_command,      topic_command,    up_command,        version_command}) {
       auto command = make();
       by_name.emplace(command.name, std::move(command));
     }

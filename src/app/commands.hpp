@@ -11,6 +11,7 @@
 
 namespace todoke::app {
 
+Command admin_command();
 Command audit_command();
 Command backfill_command();
 Command backup_command();

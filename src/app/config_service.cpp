@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "app/service_configs.hpp"
+#include "admin/service_configs.hpp"
 #include "base/log.hpp"
 #include "net/config.hpp"
 #include "pg/channels.hpp"
@@ -62,13 +62,13 @@ Task<void> ConfigService::start() {
   subscription_ = listener_.subscribe(pg::channels::kConfig, [this](const pg::Wake&) { wake_up(); });
   const auto deadline = Deadline::after(kLookMax);
   auto lease = co_await pool_.acquire(deadline);
-  const auto seeded = co_await seed_service_configs(*lease, live_.config(), deadline);
+  const auto seeded = co_await admin::seed_service_configs(*lease, live_.config(), deadline);
   if (!seeded.empty()) {
     log::info("configuration", "live keys were seeded from the file",
               {{"services", fmt::format("{}", fmt::join(seeded, ", "))}});
   }
   const auto rates = live_.config().get(net::keys::kRates);
-  live_.set_rows(seen_ = co_await read_service_configs(*lease, deadline));
+  live_.set_rows(seen_ = co_await admin::read_service_configs(*lease, deadline));
   if (rates == live_.config().get(net::keys::kRates)) warn_of_lifted_rates(live_.config());
 }
 
@@ -82,7 +82,7 @@ Task<void> ConfigService::run() {
 Task<void> ConfigService::round(RoundCause /*cause*/) {
   const auto deadline = Deadline::after(kLookMax);
   auto lease = co_await pool_.acquire(deadline);
-  auto rows = co_await read_service_configs(*lease, deadline);
+  auto rows = co_await admin::read_service_configs(*lease, deadline);
   if (rows == seen_) co_return;
   seen_ = std::move(rows);
   live_.set_rows(seen_);

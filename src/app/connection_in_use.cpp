@@ -12,9 +12,11 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
+#include "app/command.hpp"
 #include "app/data_folder.hpp"
 #include "app/database_service.hpp"
 #include "app/keys.hpp"
+#include "app/statements_sql.hpp"
 #include "base/attempt.hpp"
 #include "base/fd.hpp"
 #include "embedded/folder.hpp"
@@ -63,6 +65,8 @@ Task<void> check_and_work(pg::Connection& connection, std::function<Task<void>(p
         fmt::format("the database lacks {} of {} migrations: `todoke migrate` or a start applies them",
                     status.pending.size(), status.pending.size() + status.applied.size()));
   }
+  pg::Params actor(operator_name());
+  co_await connection.query(sql::kActAsPerson, std::move(actor), Deadline::after(kStatusMax));
   co_await work(connection);
 }
 

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "admin/service_configs.hpp"
 #include "app/connection_in_use.hpp"
 #include "app/data_folder.hpp"
 #include "app/keys.hpp"
-#include "app/service_configs.hpp"
 #include "base/live_config.hpp"
 #include "embedded/folder.hpp"
 #include "pg/config.hpp"
@@ -116,7 +116,7 @@ Config command_config(const Arguments& arguments, Tell tell) {
 
 Task<Config> with_database_layer(pg::Connection& connection, Config base) {
   LiveConfig live(std::move(base));
-  live.set_rows(co_await read_service_configs(connection, answer_deadline()));
+  live.set_rows(co_await admin::read_service_configs(connection, answer_deadline()));
   for (const auto& problem : live.problems()) note("todoke: refused: " + problem);
   co_return live.config();
 }

@@ -70,9 +70,12 @@ std::vector<std::string> exposure_warnings(const Config& config, const std::vect
   std::vector<std::string> warnings;
   if (is_open(config, net::keys::kInternalListen)) {
     warnings.push_back(fmt::format(
-        "server.internal_listen is {}: others can reach metrics and administration, which ask nobody "
-        "who they are; keep it on a loopback address, or let a firewall guard it",
-        config.get(net::keys::kInternalListen)));
+        "server.internal_listen is {}: others can reach health and metrics, which ask nobody who they are; "
+        "keep it on a loopback address, or let a firewall guard it{}",
+        config.get(net::keys::kInternalListen),
+        config.get(net::keys::kInternalTlsCert).empty()
+            ? ". Nobody can log in to the Admin API there without server.internal_tls_cert"
+            : ""));
   }
   if (takes_orders(roles) && is_open(config, net::keys::kListen) && !asks_for_tokens(config)) {
     warnings.push_back(fmt::format("orders.allow_anonymous: whoever can reach {} may send orders",

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "admin/config.hpp"
 #include "base/log.hpp"
 #include "bootstrap/config.hpp"
 #include "embedded/config.hpp"
@@ -65,6 +66,7 @@ const Schema& schema() {
     s.add(relay::config_keys(), relay::check_config);
     s.add(bootstrap::config_keys(), bootstrap::check_config);
     s.add(gossip::config_keys(), gossip::check_config);
+    s.add(admin::keys::all());
     s.add(orders::api_config_keys());
     s.add(orders::worker_config_keys(), orders::check_worker_config);
     s.add(orders::paper_config_keys());

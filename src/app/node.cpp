@@ -310,6 +310,8 @@ class Node {
     frame_.read_files();
     if (!config_.get(net::keys::kTlsCert).empty())
       tell_reloaded(net::keys::kTlsCert, frame_.server->reload());
+    if (!config_.get(net::keys::kInternalTlsCert).empty())
+      tell_reloaded(net::keys::kInternalTlsCert, internal_->reload());
     if (postgres_ && !config_.get(embedded::kLogTlsCert).empty())
       tell_reloaded(embedded::kLogTlsCert, postgres_->reload_certificate());
   }
@@ -394,18 +396,19 @@ class Node {
 
   [[nodiscard]] std::string banner() const {
     const auto* scheme = config_.get(net::keys::kTlsCert).empty() ? "http" : "https";
+    const auto* internal_scheme = config_.get(net::keys::kInternalTlsCert).empty() ? "http" : "https";
     return fmt::format(
         "todoke {}\n"
         "  roles      {}\n"
         "  data       {}\n"
         "  database   {}\n"
         "  public     {}://{}\n"
-        "  internal   http://{} (health, metrics)\n"
+        "  internal   {}://{} (health, metrics, Admin API)\n"
         "{}"
         "  try        curl -s http://{}/healthz\n"
         "  stop       Ctrl-C\n",
         kVersion, role_text(), folder_.string(), database_.shown, scheme, frame_.server->address(),
-        internal_->address(), relay_line(), internal_->address());
+        internal_scheme, internal_->address(), relay_line(), internal_->address());
   }
 
   Config config_;

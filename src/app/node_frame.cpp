@@ -75,6 +75,7 @@ void NodeFrame::build_roles(const std::vector<std::string>& names, const std::fi
                   state_.tracer,
                   *public_router,
                   *internal_router,
+                  live,
                   jobs_,
                   [this](std::shared_ptr<Service> service) { supervisor.add(std::move(service)); },
                   [this](std::shared_ptr<Service> service) { supervisor.add(std::move(service), true); },

@@ -44,6 +44,8 @@ net::ServerConfig internal_server_config(const Config& config) {
   net::ServerConfig server;
   server.name = "internal";
   server.listen = config.get(net::keys::kInternalListen);
+  server.tls_cert = config.get(net::keys::kInternalTlsCert);
+  server.tls_key = config.get(net::keys::kInternalTlsKey);
   server.hosts = internal_hosts(config);
   server.reuse_port = config.get(net::keys::kReusePort);
   server.limits = net::limits_from(config);

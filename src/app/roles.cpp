@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "admin/api.hpp"
 #include "app/bootstrap_parts.hpp"
 #include "app/topic_link.hpp"
 #include "app/version.hpp"
@@ -62,6 +63,14 @@ void build_orders_role(NodeParts& parts) {
   parts.on_change(dispatcher.on_change);
   parts.on_change(api.on_change);
   parts.on_sighup(api.read_tokens);
+}
+
+// The Admin API, on the internal listener.
+void build_admin_role(NodeParts& parts) {
+  const auto services =
+      admin::build_admin({parts.live, parts.clock, parts.executor, parts.pools.control, parts.listener,
+                          parts.health, parts.metrics, parts.internal_router, kVersion});
+  for (const auto& service : services) parts.add_service(service);
 }
 
 // The bridge to the gossip network: part of a relay, on a loop of its own.
@@ -161,6 +170,7 @@ std::string_view consumer_stem(std::string_view consumer) {
 
 const std::vector<Role>& roles() {
   static const std::vector<Role> kRoles{
+      {.name = "admin", .build = build_admin_role},
       {.name = "index", .build = build_index_role, .consumers = {index::kConsumerName}},
       {.name = "orders", .build = build_orders_role},
       {.name = "relay", .build = build_relay_role},

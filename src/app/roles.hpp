@@ -13,6 +13,7 @@
 #include "app/pools.hpp"
 #include "base/clock.hpp"
 #include "base/config.hpp"
+#include "base/live_config.hpp"
 #include "base/metrics.hpp"
 #include "base/service.hpp"
 #include "base/trace.hpp"
@@ -48,6 +49,7 @@ struct NodeParts {
   Tracer& tracer;
   net::Router& public_router;
   net::Router& internal_router;
+  LiveConfig& live;
   jobs::Kinds& jobs;  // background jobs that this process does; on the loop of the consumers
   std::function<void(std::shared_ptr<Service>)> add_service;
   // For what keeps requests waiting: it is stopped before the listeners are.

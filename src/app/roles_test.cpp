@@ -25,7 +25,7 @@ TEST(RolesTest, AListOfRolesKeepsItsOrderAndNamesEachOnce) {
 TEST(RolesTest, ARoleThatDoesNotExistIsRefusedWithThoseThatDo) {
   EXPECT_THAT([] { parse_roles("relay,"); },
               ThrowsMessage<UserError>(
-                  HasSubstr("'' is no role of this build; there are: none, index, orders, relay")));
+                  HasSubstr("'' is no role of this build; there are: none, admin, index, orders, relay")));
   EXPECT_THAT([] { parse_roles("none,relay"); }, ThrowsMessage<UserError>(HasSubstr("'none' is no role")));
 }
 

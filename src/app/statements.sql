@@ -1,6 +1,10 @@
 -- name: probe
 SELECT 1;
 
+-- Who makes the changes of this session, for cn_admin.audit.
+-- name: act_as_person
+SELECT set_config('cn_admin.actor', $1, false);
+
 -- name: current_role
 SELECT current_user::text;
 

@@ -26,25 +26,11 @@ SELECT count(*), max(created_at) FROM (
   SELECT created_at FROM cn_relay.topic_links
   WHERE topic_no = (SELECT n.topic_no FROM cn_relay.topic_numbers n WHERE n.topic_id = $1) ORDER BY created_at DESC LIMIT $2) newest;
 
--- name: enabled_topics
-SELECT count(*) FROM cn_relay.node_subscriptions WHERE enabled AND topic_id <> $1;
-
 -- How far behind the slowest mandatory consumer is, and whether the topic $1 is enabled already.
 -- name: mandatory_backlog
 SELECT coalesce(max(b.rows), 0)::bigint AS rows,
   EXISTS (SELECT FROM cn_relay.node_subscriptions s WHERE s.topic_id = $1 AND s.enabled) AS is_enabled
 FROM cn_relay.consumer_offsets c JOIN cn_relay.backlogs() b USING (consumer) WHERE c.mandatory;
-
--- name: enable_topic
-INSERT INTO cn_relay.node_subscriptions (topic_id, enabled, pinned, ingest_policy, name)
-VALUES ($1, true, true, coalesce($2::text::jsonb, '{}'), $3)
-ON CONFLICT (topic_id) DO UPDATE SET enabled = true, pinned = true, name = coalesce($3, node_subscriptions.name),
-  ingest_policy = coalesce($2::text::jsonb, node_subscriptions.ingest_policy);
-
--- With subscribers it has to be pinned, or the next change of their number would enable it again.
--- name: disable_topic
-UPDATE cn_relay.node_subscriptions SET enabled = false, pinned = ref_count > 0 WHERE topic_id = $1
-RETURNING ref_count;
 
 -- What it holds by the counters, events that lost their effect included, and what it may hold.
 -- name: topic_usage

@@ -39,6 +39,8 @@ class LiveConfig {
 
   // In force now.
   [[nodiscard]] const Config& config() const { return config_; }
+  // What the file, the environment and flags say, without the rows.
+  [[nodiscard]] const Config& base() const { return base_; }
   // `reader` is called after every change of a value.
   void on_change(Reader reader) { readers_.push_back(std::move(reader)); }
 

@@ -8,11 +8,23 @@ namespace todoke::net {
 
 std::span<const KeySpec* const> config_keys() {
   static constexpr const KeySpec* kKeys[] = {
-      &keys::kListen.spec,        &keys::kInternalListen.spec,        &keys::kTlsCert.spec,
-      &keys::kTlsKey.spec,        &keys::kTrustedProxies.spec,        &keys::kConnectionsMax.spec,
-      &keys::kHeaderTimeout.spec, &keys::kDrainTimeout.spec,          &keys::kIoThreads.spec,
-      &keys::kRates.spec,         &keys::kConnectionsPerAddress.spec, &keys::kIpv4Prefix.spec,
-      &keys::kIpv6Prefix.spec,    &keys::kTraceEndpoint.spec,         &keys::kHosts.spec,
+      &keys::kListen.spec,
+      &keys::kInternalListen.spec,
+      &keys::kTlsCert.spec,
+      &keys::kInternalTlsCert.spec,
+      &keys::kInternalTlsKey.spec,
+      &keys::kTlsKey.spec,
+      &keys::kTrustedProxies.spec,
+      &keys::kConnectionsMax.spec,
+      &keys::kHeaderTimeout.spec,
+      &keys::kDrainTimeout.spec,
+      &keys::kIoThreads.spec,
+      &keys::kRates.spec,
+      &keys::kConnectionsPerAddress.spec,
+      &keys::kIpv4Prefix.spec,
+      &keys::kIpv6Prefix.spec,
+      &keys::kTraceEndpoint.spec,
+      &keys::kHosts.spec,
       &keys::kReusePort.spec,
   };
   return kKeys;

@@ -37,6 +37,19 @@ inline constexpr Key<std::string> kTlsKey{{
     .type = KeyType::path,
     .meaning = "PEM file with the private key that belongs to server.tls_cert.",
 }};
+inline constexpr Key<std::string> kInternalTlsCert{{
+    .name = "server.internal_tls_cert",
+    .type = KeyType::path,
+    .meaning =
+        "PEM file with the certificate of the internal listener and its chain. Empty: no TLS, and nobody "
+        "can log in to the Admin API where server.internal_listen is not a loopback address. Set together "
+        "with server.internal_tls_key.",
+}};
+inline constexpr Key<std::string> kInternalTlsKey{{
+    .name = "server.internal_tls_key",
+    .type = KeyType::path,
+    .meaning = "PEM file with the private key that belongs to server.internal_tls_cert.",
+}};
 inline constexpr Key<std::vector<std::string>> kTrustedProxies{{
     .name = "server.trusted_proxies",
     .meaning =

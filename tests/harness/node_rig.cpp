@@ -47,6 +47,7 @@ struct NodeRig::Parts {
               url, false) {
     state.tracer.enable(true);
     frame.supervisor.add(frame.server, true);
+    frame.supervisor.add(internal);
     frame.supervisor.add(frame.listener);
     app::StorageWatchOptions watched;
     watched.folders = {{"data", "/"}};
@@ -81,6 +82,17 @@ struct NodeRig::Parts {
   Loop gossip;
   Loop connections;  // their sessions hold the relay
   app::NodeFrame frame;
+  std::shared_ptr<net::HttpServer> internal = make_internal();
+
+ private:
+  std::shared_ptr<net::HttpServer> make_internal() {
+    net::ServerConfig server;
+    server.name = "internal";
+    server.listen = "127.0.0.1:0";
+    server.router = frame.internal_router;
+    return std::make_shared<net::HttpServer>(std::move(server), main.executor(), std::vector{main.executor()},
+                                             state.registry);
+  }
 };
 
 NodeRig::NodeRig(NodeRigOptions options) : options_(std::move(options)) {
@@ -139,6 +151,10 @@ ShiftedClock& NodeRig::clock() {
 
 std::uint16_t NodeRig::port() const {
   return parts_->frame.server->port();
+}
+
+std::uint16_t NodeRig::internal_port() const {
+  return parts_->internal->port();
 }
 
 std::string NodeRig::url(std::string_view path) const {

@@ -83,6 +83,8 @@ class NodeRig {
   // The value of a series such as todoke_ws_subscriptions; 0 when there is none.
   [[nodiscard]] double metric(const std::string& series) const;
   [[nodiscard]] bool await_metric(const std::string& series, double value) const;
+  // Of the internal listener, on loopback whatever server.internal_listen says.
+  [[nodiscard]] std::uint16_t internal_port() const;
   // The body that a GET gets on the internal listener.
   [[nodiscard]] std::string ask_internal(const std::string& path) const;
   // What other rooms publish and read by (outbox/event_port.hpp); only with the role relay.

@@ -12,7 +12,7 @@
 #include "base/live_config.hpp"
 #include "pg/connection.hpp"
 
-namespace todoke::app {
+namespace todoke::admin {
 
 // By service, the values of its live keys that stand in the file: what a new row begins with.
 using ConfigSeeds = std::map<std::string, std::map<std::string, std::string>>;
@@ -73,4 +73,4 @@ Task<std::vector<ConfigHistoryLine>> service_config_history(pg::Connection& conn
                                                             std::optional<std::string> key, std::int32_t most,
                                                             Deadline deadline);
 
-}  // namespace todoke::app
+}  // namespace todoke::admin

@@ -1,12 +1,12 @@
-#include "app/service_configs.hpp"
+#include "admin/service_configs.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "app/service_configs_sql.hpp"
+#include "admin/service_configs_sql.hpp"
 #include "base/json_writer.hpp"
 
-namespace todoke::app {
+namespace todoke::admin {
 namespace {
 
 // Ten times the keys that there are: further rows were not written by this program.
@@ -125,4 +125,4 @@ Task<std::vector<ConfigHistoryLine>> service_config_history(pg::Connection& conn
   co_return lines;
 }
 
-}  // namespace todoke::app
+}  // namespace todoke::admin
