@@ -612,6 +612,62 @@ CREATE TABLE cn_user.export_chunks (
 );
 COMMENT ON TABLE cn_user.export_chunks IS 'The copy that somebody asked for, a zip file in pieces; goes when it expires.';
 
+-- Who a request about personal data belongs to, when the key itself is forgotten.
+CREATE FUNCTION cn_user.owner_hash(who text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN encode(sha256(convert_to(who, 'UTF8')), 'hex');
+
+-- Asks for a copy (`export`) or for the deletion (`deletion`) of everything that is stored about a key: a background job does it.
+-- While one is open, that is the one that was asked for.
+CREATE FUNCTION cn_user.ask_for_data(who text, the_kind text) RETURNS uuid LANGUAGE plpgsql AS $$
+DECLARE
+  asked uuid;
+BEGIN
+  PERFORM cn_user.lock_account(who);
+  PERFORM cn_user.settle_data_requests(cn_user.owner_hash(who));
+  SELECT r.request_id INTO asked FROM cn_user.personal_data_requests r
+  WHERE r.owner_hash = cn_user.owner_hash(who) AND r.kind = the_kind AND r.status IN ('pending', 'running');
+  IF asked IS NULL THEN
+    asked := gen_random_uuid();
+    INSERT INTO cn_user.personal_data_requests (request_id, kind, owner_hash, pubkey, job_id)
+    VALUES (asked, the_kind, cn_user.owner_hash(who), who,
+      cn_admin.add_job('personal_data.' || the_kind, asked::text, '{}'));
+  END IF;
+  RETURN asked;
+END $$;
+
+-- Ends the requests whose jobs an operator has cancelled or that can't be done; of one owner, or of all.
+CREATE FUNCTION cn_user.settle_data_requests(owner text DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE cn_user.personal_data_requests r
+  SET status = CASE j.status WHEN 'cancelled' THEN 'cancelled' ELSE 'failed' END, finished_at = now(),
+    error = 'the node could not do it: ask its operator'
+  FROM cn_admin.jobs j
+  WHERE r.status IN ('pending', 'running') AND (owner IS NULL OR r.owner_hash = owner)
+    AND j.id = r.job_id AND j.status IN ('cancelled', 'aborted');
+END $$;
+
+-- Takes everything about a key out of this schema and out of what can be searched, and closes its account. What remains: the
+-- account as deleted, and the hash of the key in the requests about personal data, so that it can be read what became of them.
+-- Repeats itself without harm.
+CREATE FUNCTION cn_user.forget(who text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM cn_user.lock_account(who);
+  UPDATE cn_user.accounts a SET status = 'deleted', plan_id = NULL, note = NULL, updated_at = now()
+  WHERE a.pubkey = who AND (a.status <> 'deleted' OR a.plan_id IS NOT NULL OR a.note IS NOT NULL);
+  DELETE FROM cn_user.topic_subscription_requests r WHERE r.requester_pubkey = who;
+  DELETE FROM cn_user.topic_subscriptions s WHERE s.subscriber_pubkey = who;
+  DELETE FROM cn_user.policy_consents c WHERE c.pubkey = who;
+  DELETE FROM cn_user.usage_events e WHERE e.pubkey = who;
+  DELETE FROM cn_user.usage_counters_daily c WHERE c.pubkey = who;
+  DELETE FROM cn_user.auth_challenges c WHERE c.pubkey = who;
+  DELETE FROM cn_user.export_chunks c USING cn_user.personal_data_requests r
+  WHERE r.owner_hash = cn_user.owner_hash(who) AND c.request_id = r.request_id;
+  UPDATE cn_user.personal_data_requests r
+  SET pubkey = NULL, status = CASE WHEN r.status = 'succeeded' THEN 'expired' ELSE r.status END
+  WHERE r.owner_hash = cn_user.owner_hash(who) AND r.kind = 'export';
+  DELETE FROM cn_search.post_search_documents d WHERE d.pubkey = who AND d.deleted_at IS NULL;
+END $$;
+
 -- ---------------------------------------------------------------------------------------------- bootstrap
 
 CREATE TABLE cn_bootstrap.keys (

@@ -16,6 +16,7 @@
 #include "outbox/config.hpp"
 #include "pg/config.hpp"
 #include "relay/config.hpp"
+#include "users/config.hpp"
 
 namespace todoke::app {
 
@@ -67,6 +68,7 @@ const Schema& schema() {
     s.add(bootstrap::config_keys(), bootstrap::check_config);
     s.add(gossip::config_keys(), gossip::check_config);
     s.add(admin::keys::all());
+    s.add(users::config_keys());
     s.add(orders::api_config_keys());
     s.add(orders::worker_config_keys(), orders::check_worker_config);
     s.add(orders::paper_config_keys());

@@ -8,6 +8,7 @@
 
 #include "admin/api.hpp"
 #include "app/bootstrap_parts.hpp"
+#include "app/topic_ids.hpp"
 #include "app/topic_link.hpp"
 #include "app/version.hpp"
 #include "base/on_loop.hpp"
@@ -22,6 +23,8 @@
 #include "outbox/runner.hpp"
 #include "relay/config.hpp"
 #include "relay/relay.hpp"
+#include "relay/settings.hpp"
+#include "users/users.hpp"
 
 namespace todoke::app {
 namespace {
@@ -158,6 +161,43 @@ void build_relay_role(NodeParts& parts) {
   parts.jobs.add(topic_link_job(parts.pools.background));
 }
 
+// What the User API has to know of keys of other rooms.
+users::NodeFacts facts_for_users(const Config& config) {
+  users::NodeFacts facts;
+  facts.public_url = config.get(relay::keys::kPublicUrl);
+  facts.network_id = config.get(relay::keys::kNetworkId);
+  facts.mapping = topic_mappings(config).front();
+  facts.reserved_topics = config.get(relay::keys::kReserved);
+  facts.topics_max = config.get(relay::keys::kTopicsMax);
+  facts.event = relay::message_limits_from(config).event;
+  return facts;
+}
+
+// The User API.
+void build_users_role(NodeParts& parts) {
+  auto built = users::build_users({.config = parts.config,
+                                   .clock = parts.clock,
+                                   .executor = parts.executor,
+                                   .pool = parts.pools.reads,
+                                   .background = parts.pools.background,
+                                   .background_executor = parts.consumer_executor,
+                                   .metrics = parts.metrics,
+                                   .router = parts.public_router,
+                                   .jobs = parts.jobs,
+                                   .ports = {.search = parts.search,
+                                             .events = parts.events,
+                                             .labels = nullptr,
+                                             .trust = nullptr,
+                                             .bootstrap = nullptr},
+                                   .folder = parts.folder,
+                                   .version = std::string(kVersion),
+                                   .facts = facts_for_users});
+  for (auto& service : built.services) parts.add_service(std::move(service));
+  for (auto& service : built.background_services)
+    parts.add_service(std::make_shared<OnLoop>(parts.consumer_executor, std::move(service)));
+  parts.on_change(built.on_change);
+}
+
 // index-v1 without its version.
 std::string_view consumer_stem(std::string_view consumer) {
   const auto digits = consumer.find_last_not_of("0123456789");
@@ -174,6 +214,7 @@ const std::vector<Role>& roles() {
       {.name = "index", .build = build_index_role, .consumers = {index::kConsumerName}},
       {.name = "orders", .build = build_orders_role},
       {.name = "relay", .build = build_relay_role},
+      {.name = "users", .build = build_users_role},
   };
   return kRoles;
 }

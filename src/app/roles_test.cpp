@@ -12,7 +12,7 @@ using testing::IsEmpty;
 using testing::ThrowsMessage;
 
 TEST(RolesTest, RolesStandInTheOrderOfTheirNames) {
-  EXPECT_THAT(all_roles(), ElementsAre("index", "orders", "relay"));
+  EXPECT_THAT(all_roles(), ElementsAre("index", "orders", "relay", "users"));
   EXPECT_EQ(find_role("orders")->name, "orders");
   EXPECT_EQ(find_role("order"), nullptr);
 }
@@ -24,8 +24,8 @@ TEST(RolesTest, AListOfRolesKeepsItsOrderAndNamesEachOnce) {
 
 TEST(RolesTest, ARoleThatDoesNotExistIsRefusedWithThoseThatDo) {
   EXPECT_THAT([] { parse_roles("relay,"); },
-              ThrowsMessage<UserError>(
-                  HasSubstr("'' is no role of this build; there are: none, admin, index, orders, relay")));
+              ThrowsMessage<UserError>(HasSubstr(
+                  "'' is no role of this build; there are: none, admin, index, orders, relay, users")));
   EXPECT_THAT([] { parse_roles("none,relay"); }, ThrowsMessage<UserError>(HasSubstr("'none' is no role")));
 }
 

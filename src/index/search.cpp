@@ -185,8 +185,12 @@ Task<outbox::SearchResult> IndexSearch::find(outbox::SearchRequest request, Dead
     request.limit = wanted - result.ids.size();
     auto page = co_await search(pool_, clock_, request, deadline);
     if (!page) throw UserError(page.error().message);
-    for (auto& hit : page->hits) result.ids.push_back(std::move(hit.event_id));
+    for (auto& hit : page->hits) {
+      result.ids.push_back(std::move(hit.event_id));
+      result.ranks.push_back(hit.rank);
+    }
     request.cursor = std::move(page->cursor);
+    result.cursor = request.cursor;
     result.more = !request.cursor.empty();
     if (!result.more) break;
   }

@@ -37,8 +37,10 @@ struct SearchRequest {
 };
 
 struct SearchResult {
-  std::vector<std::string> ids;  // the best first
-  bool more = false;             // there may be more than these
+  std::vector<std::string> ids;     // the best first
+  std::vector<std::int64_t> ranks;  // of each, 0 to 1e9
+  bool more = false;                // there may be more than these
+  std::string cursor;               // where the next page begins, if there is one
 };
 
 class SearchPort {

@@ -49,5 +49,35 @@ TEST(NostrSdk, WorksWithTopics) {
   expect_works_with_topics(kNostrSdk);
 }
 
+// Requests that are made up from the document of an API: no answer is one that the document does not name,
+// and none is a 500. A 503 is named.
+TEST(Schemathesis, FindsNoUndocumentedAnswerOfTheUserApi) {
+  ASSERT_TRUE(std::filesystem::exists(TODOKE_SCHEMATHESIS)) << "scripts/clients gets the clients";
+  const TempFolder folder;
+  TodokeUp node(folder.path(), {"--limits.rates=off"});
+  node.wait_ready();
+  const auto url = "http://" + node.public_address();
+  auto token = run_command({"node", TODOKE_CLIENTS "/user_token.mjs", url}).out;
+  ASSERT_FALSE(token.empty());
+  token.pop_back();
+  const auto exit = run_command(
+      {TODOKE_SCHEMATHESIS, "run", url + "/api/v1/openapi.json", "--url", url + "/api/v1", "--header",
+       "Authorization: Bearer " + token, "--checks",
+       "status_code_conformance,content_type_conformance,response_schema_conformance", "--max-examples", "30",
+       "--phases", "examples,coverage,fuzzing", "--seed", "1", "--no-color"});
+  EXPECT_EQ(exit.code, 0) << exit.out << exit.err;
+}
+
+// From a person's request to a topic that is searched, and its end.
+TEST(NostrTools, GoesTheWayOfATopicThroughTheUserApi) {
+  ASSERT_TRUE(std::filesystem::exists(TODOKE_CLIENTS "/node_modules")) << "scripts/clients gets the clients";
+  const TempFolder folder;
+  TodokeUp node(folder.path(), {"--limits.rates=off"});
+  node.wait_ready();
+  const auto exit = run_command({"node", TODOKE_CLIENTS "/user_api.mjs", "http://" + node.public_address(),
+                                 todoke_binary(), node.data_dir().string()});
+  EXPECT_EQ(exit.code, 0) << exit.out << exit.err;
+}
+
 }  // namespace
 }  // namespace todoke::test

@@ -45,7 +45,7 @@ TEST(Metrics, AreExplainedInTheDocsAndNoOthersAre) {
   const TempFolder folder;
   // With the adapter that has metrics of its own. Nobody listens there: it has them all the same.
   TodokeRun node(
-      "admin,index,orders,relay", folder.path(),
+      "admin,index,orders,relay,users", folder.path(),
       {"--outbox.enabled", "true", "--broker.adapter", "fix", "--orders.fix.host", "127.0.0.1",
        "--orders.fix.port", "1", "--orders.fix.sender_comp_id", "US", "--orders.fix.target_comp_id", "THEM"});
   node.wait_ready();

@@ -1,11 +1,8 @@
 #include "orders_api/rig.hpp"
 
-#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "orders/core/json_value.hpp"
 
 namespace todoke::test {
 
@@ -20,25 +17,6 @@ std::string order_body(const std::string& key, const std::map<std::string, std::
     if (!value.empty()) text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", name, value);
   }
   return "{" + text + "}";
-}
-
-std::string member(const std::string& json, std::string_view path) {
-  const auto document = read_json(json);
-  if (!document) throw std::runtime_error("no JSON: " + json);
-  const auto* value = &*document;
-  while (value != nullptr && !path.empty()) {
-    const auto dot = path.find('.');
-    value = value->member(path.substr(0, dot));
-    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
-  }
-  using Kind = JsonValue::Kind;
-  if (value == nullptr) return "null";
-  if (value->is(Kind::boolean)) return value->flag ? "true" : "false";
-  return value->text;
-}
-
-std::string code(const RawResponse& response) {
-  return fmt::format("{} {}", response.status, member(response.body, "code"));
 }
 
 OrdersRig::OrdersRig(Flags flags, DatabasePtr database)

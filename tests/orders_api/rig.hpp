@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "harness/http_rig.hpp"
+#include "harness/json_answers.hpp"
 #include "harness/node_rig.hpp"
 
 namespace todoke::test {
@@ -16,12 +17,6 @@ using net::test::RawResponse;
 
 // JSON members of a good order, with changes; an empty text leaves one out.
 std::string order_body(const std::string& key, const std::map<std::string, std::string>& changes = {});
-
-// A member of a JSON object as text: strings decoded, others as written, "null"; `details.field` goes into
-// objects.
-std::string member(const std::string& json, std::string_view path);
-// Status and code of an answer, such as "503 UNAVAILABLE".
-std::string code(const RawResponse& response);
 
 class OrdersRig : public NodeRig {
  public:
