@@ -3,6 +3,21 @@ cmake_minimum_required(VERSION 3.25)
 file(MAKE_DIRECTORY ${FOLDER})
 # Another worktree must not replace the file before it is copied.
 file(LOCK ${FOLDER}/todoke.lock GUARD PROCESS)
+# cargo goes by times: sources that are older than what another worktree has built here from other sources are no news to it.
+file(GLOB sources ${CRATE}/src/*.rs ${CRATE}/examples/*.rs)
+set(hashes "")
+foreach(source IN LISTS sources)
+  file(SHA256 ${source} hash)
+  string(APPEND hashes ${hash})
+endforeach()
+set(built "")
+if(EXISTS ${FOLDER}/todoke.sources)
+  file(READ ${FOLDER}/todoke.sources built)
+endif()
+if(NOT built STREQUAL hashes)
+  file(TOUCH_NOCREATE ${sources})
+  file(WRITE ${FOLDER}/todoke.sources ${hashes})
+endif()
 separate_arguments(ARGUMENTS)
 execute_process(
   COMMAND ${CARGO} build --quiet --release --locked --manifest-path ${CRATE}/Cargo.toml --target-dir ${FOLDER} ${ARGUMENTS}

@@ -38,12 +38,17 @@ COMMENT ON COLUMN cn_relay.node_subscriptions.pinned IS
 
 CREATE TABLE cn_relay.gossip_peers (
   node_id text COLLATE "C" PRIMARY KEY CHECK (node_id ~ '^[0-9a-f]{64}$'),
-  address text NOT NULL CHECK (octet_length(address) BETWEEN 3 AND 300),
+  address text NOT NULL CHECK (octet_length(address) BETWEEN 3 AND 500),
   added_at timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE cn_relay.gossip_peers IS
   'The nodes that every relay of this database dials for gossip, beside those of the key gossip.peers; relays hear of every change at once.';
-COMMENT ON COLUMN cn_relay.gossip_peers.address IS 'host:port';
+COMMENT ON COLUMN cn_relay.gossip_peers.address IS
+  'host:port, the URL of an iroh relay server, or both with a + between them';
+
+CREATE FUNCTION cn_names.lock_backfill() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 128021775215490;
+COMMENT ON FUNCTION cn_names.lock_backfill() IS
+  'The process that fills topics from other relays. Session';
 
 CREATE TABLE cn_relay.backfill_cursors (
   peer text COLLATE "C" NOT NULL CHECK (octet_length(peer) BETWEEN 1 AND 1024),
@@ -54,7 +59,7 @@ CREATE TABLE cn_relay.backfill_cursors (
   PRIMARY KEY (peer, topic_id)
 );
 COMMENT ON TABLE cn_relay.backfill_cursors IS
-  'How far each topic was filled from each relay that was asked for it (`todoke backfill`); without a row it is filled from the beginning.';
+  'How far each topic was filled from each relay that was asked for it (`todoke backfill`, gossip.backfill_from); without a row it is filled from the beginning.';
 COMMENT ON COLUMN cn_relay.backfill_cursors.seq IS 'The place in the log of a todoke relay up to which its events are here.';
 COMMENT ON COLUMN cn_relay.backfill_cursors.since IS
   'Of other relays: when the last filling that came to its end began, in unix seconds.';

@@ -25,6 +25,7 @@ Task<void> Intake::store_event(std::string json) {
     ++refused_[std::string(event.error())];
     co_return;
   }
+  if (storage_.is_full() && no_room_ == NoRoom::fail) throw UserError("the database's disk is full");
   if (storage_.is_full()) note("the database's disk is full: waiting for room");
   while (storage_.is_full()) co_await sleep_for(kLookForRoom);
   if (failed_ > kIntakeFailedMax) throw UserError("the database takes no events");

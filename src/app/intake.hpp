@@ -12,13 +12,16 @@
 
 namespace todoke::app {
 
+// What happens while the database has no room.
+enum class NoRoom { wait, fail };
+
 class Intake {
  public:
-  Intake(StoreScope& store, Executor executor)
-      : import_(store.importing), storage_(store.storage), settled_(executor) {}
+  Intake(StoreScope& store, Executor executor, NoRoom no_room = NoRoom::wait)
+      : import_(store.importing), storage_(store.storage), no_room_(no_room), settled_(executor) {}
 
   // Checks the event, signature included, and hands it to the writer. Waits while too many are under way, and
-  // while the database has no room. Throws UserError when the database takes no events.
+  // while the database has no room where that is wanted. Throws UserError when the database takes no events.
   Task<void> store_event(std::string json);
   // Until everything that was taken is committed or refused.
   Task<void> wait_for_outcomes();
@@ -34,6 +37,7 @@ class Intake {
 
   relay::Import& import_;
   const pg::Storage& storage_;
+  const NoRoom no_room_;
   Signal settled_;
   std::uint64_t under_way_ = 0;
   std::uint64_t stored_ = 0;

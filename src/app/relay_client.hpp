@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "app/command.hpp"
 #include "base/async.hpp"
@@ -64,13 +65,15 @@ class RelayClient {
 // As long as this lives, receive() gives NOTICEs too.
 class NoticesKept {
  public:
-  explicit NoticesKept(RelayClient& relay) : relay_(relay) { relay_.keeps_notices_ = true; }
-  ~NoticesKept() { relay_.keeps_notices_ = false; }
+  explicit NoticesKept(RelayClient& relay)
+      : relay_(relay), before_(std::exchange(relay.keeps_notices_, true)) {}
+  ~NoticesKept() { relay_.keeps_notices_ = before_; }
   NoticesKept(const NoticesKept&) = delete;
   NoticesKept& operator=(const NoticesKept&) = delete;
 
  private:
   RelayClient& relay_;
+  const bool before_;
 };
 
 }  // namespace todoke::app

@@ -75,7 +75,7 @@ Task<void> RelayPeer::before_asking_again(std::string why, int tries) {
   }
   if (!starts(why, "rate-limited:") || tries >= kConnectTriesMax)
     throw UserError(fmt::format("the peer refuses: {}", why));
-  co_await sleep_for(std::min(std::chrono::seconds(1 << std::min(tries - 1, 6)), kReconnectPauseMost));
+  co_await pause_(std::min(std::chrono::seconds(1 << std::min(tries - 1, 6)), kReconnectPauseMost));
 }
 
 // To the first NEG-OPEN: a peer that knows nothing of it says something else, or nothing.

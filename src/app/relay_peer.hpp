@@ -6,10 +6,12 @@
 // waiting for ever.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/relay_client.hpp"
@@ -38,7 +40,9 @@ struct StoredEvents {
 
 class RelayPeer {
  public:
-  explicit RelayPeer(RelayClient& relay) : relay_(relay) {}
+  using Pause = std::function<Task<void>(std::chrono::nanoseconds)>;
+  // `pause` waits before a question is repeated.
+  explicit RelayPeer(RelayClient& relay, Pause pause = sleep_for) : relay_(relay), pause_(std::move(pause)) {}
 
   // Nothing: the peer says that these are too many events. `on_round` is called after each round. Throws
   // NoNegentropy, UserError for a refusal, NetError.
@@ -58,6 +62,7 @@ class RelayPeer {
   Task<void> before_asking_again(std::string why, int tries);
 
   RelayClient& relay_;
+  const Pause pause_;
   std::uint64_t rounds_ = 0;
   bool knows_negentropy_ = false;
 };

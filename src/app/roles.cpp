@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "admin/api.hpp"
+#include "app/backfill_service.hpp"
 #include "app/bootstrap_parts.hpp"
 #include "app/topic_ids.hpp"
 #include "app/topic_link.hpp"
@@ -115,8 +116,8 @@ Task<net::Response> answer_json(std::string json) {
   co_return net::json_response(200, std::move(json) + "\n");
 }
 
-void add_gossip(NodeParts& parts, const Gossip& gossip, const std::shared_ptr<outbox::GossipIn>& relay) {
-  gossip.bridge->attach(relay);
+void add_gossip(NodeParts& parts, const Gossip& gossip, const relay::BuiltRelay& relay) {
+  gossip.bridge->attach(relay.gossip, relay.store);
   // It starts after the relay, which takes what it brings, and stops before it.
   parts.add_service(std::make_shared<OnLoop>(parts.gossip_executor, gossip.peers));
   parts.add_service(std::make_shared<OnLoop>(parts.gossip_executor, gossip.bridge));
@@ -127,6 +128,16 @@ void add_gossip(NodeParts& parts, const Gossip& gossip, const std::shared_ptr<ou
     gossip.peers->change(config);
     gossip.bridge->change(config);
   });
+}
+
+// What gossip.backfill_from asks for: where there is no bridge, too.
+void add_backfill(NodeParts& parts) {
+  const auto& loop = parts.gossip_executor;
+  const auto backfill = std::make_shared<BackfillService>(
+      BackfillParts{parts.config, parts.clock, loop, parts.pools.background, parts.listener, parts.database,
+                    parts.storage, parts.pressure, parts.health, parts.metrics});
+  parts.add_service(std::make_shared<OnLoop>(loop, backfill));
+  parts.on_change([backfill](const Config& config) { backfill->change(config); });
 }
 
 // The Nostr relay: takes events, stores them, serves them.
@@ -155,7 +166,8 @@ void build_relay_role(NodeParts& parts) {
   auto built = relay::build_relay(std::move(relay));
   for (auto& service : built.services)
     parts.add_service(std::make_shared<OnLoop>(parts.relay_executor, std::move(service)));
-  if (bridge) add_gossip(parts, gossip, built.gossip);
+  if (bridge) add_gossip(parts, gossip, built);
+  add_backfill(parts);
   parts.events = built.events;
   add_bootstrap(parts);
   parts.jobs.add(topic_link_job(parts.pools.background));

@@ -23,6 +23,23 @@ constexpr std::size_t kStoreReadBytes = 128 * 1024 * 1024;
 
 }  // namespace
 
+Task<void> with_store_on(StoreParts parts, StoreOptions options,
+                         std::function<Task<void>(StoreScope&)> work) {
+  relay::Import importing({parts.config, parts.clock, parts.executor, parts.pool, parts.listener,
+                           parts.database, parts.registry, parts.storage, options.checks_signatures,
+                           options.source});
+  relay::Reader reader(parts.pool, parts.clock, relay::rules_from(parts.config).policy,
+                       {kStoreReadEvents, kStoreReadEvents, kStoreReadBytes}, nullptr);
+  StoreScope scope{parts.config, parts.clock, parts.registry, parts.pool, parts.storage, importing, reader};
+  auto done = co_await attempt(importing.start());
+  if (done) {
+    done = co_await attempt(work(scope));
+    const auto committed = co_await attempt(importing.finish());
+    if (done && !committed) done = committed;
+  }
+  if (!done) std::rethrow_exception(done.error());
+}
+
 Task<void> with_store(pg::Connection& connection, Config base, StoreOptions options,
                       std::function<Task<void>(StoreScope&)> work) {
   const auto config = co_await with_database_layer(connection, std::move(base));
@@ -41,20 +58,11 @@ Task<void> with_store(pg::Connection& connection, Config base, StoreOptions opti
       .folders = {}, .free_bytes_min = free_bytes_min(config), .free_bytes = embedded::free_disk_bytes};
   if (database.embedded) watched.folders = folders_to_watch(data_folder(config).string());
   StorageWatch watch(executor, std::move(watched), clock, storage, pool, health, registry);
-  relay::Import importing({config, clock, executor, pool, listener, connect, registry, storage,
-                           options.checks_signatures, options.source});
-  relay::Reader reader(pool, clock, relay::rules_from(config).policy,
-                       {kStoreReadEvents, kStoreReadEvents, kStoreReadBytes}, nullptr);
-  StoreScope scope{config, clock, registry, pool, storage, importing, reader};
   co_await watch.start();
   Signal watch_over(executor);
   spawn(executor, watch.run(), [&watch_over](const std::exception_ptr&) { watch_over.set(); });
-  auto done = co_await attempt(importing.start());
-  if (done) {
-    done = co_await attempt(work(scope));
-    const auto committed = co_await attempt(importing.finish());
-    if (done && !committed) done = committed;
-  }
+  StoreParts parts{config, clock, executor, pool, listener, connect, registry, storage};
+  const auto done = co_await attempt(with_store_on(std::move(parts), options, std::move(work)));
   watch.stop();
   co_await watch_over.wait();
   if (!done) std::rethrow_exception(done.error());

@@ -29,6 +29,21 @@ struct StoreOptions {
   bool checks_signatures = true;
 };
 
+// What the work goes on.
+struct StoreParts {
+  const Config& config;  // with the database's layer
+  const Clock& clock;
+  Executor executor;
+  pg::Pool& pool;
+  pg::Listener& listener;
+  pg::ConnectOptions database;
+  metrics::Registry& registry;  // nobody else's: it gets the metrics of a writer
+  pg::Storage& storage;         // somebody watches it
+};
+
+// On what is there already.
+Task<void> with_store_on(StoreParts parts, StoreOptions options, std::function<Task<void>(StoreScope&)> work);
+
 // `base` is a command's configuration without the database's layer.
 Task<void> with_store(pg::Connection& connection, Config base, StoreOptions options,
                       std::function<Task<void>(StoreScope&)> work);

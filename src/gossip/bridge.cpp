@@ -5,9 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "base/attempt.hpp"
 #include "base/json_writer.hpp"
 #include "base/log.hpp"
+#include "gossip/channel.hpp"
 #include "gossip/config.hpp"
+#include "gossip/loss.hpp"
 #include "gossip/policy.hpp"
 
 namespace todoke::gossip {
@@ -21,13 +24,14 @@ constexpr std::chrono::milliseconds kHouseEvery = 500ms;
 constexpr std::chrono::milliseconds kTick = 2ms;
 // Between two looks at what else there is to do; about 4 ms of signatures.
 constexpr std::size_t kMessagesAtOnce = 64;
-// Joins in one round of the house, so that ten thousand topics at a start hold up nothing.
-constexpr std::size_t kJoinsAtOnce = 200;
 // A message that the library does not take for so long is dropped: others wait behind it.
 constexpr std::chrono::milliseconds kSendPatience = 2s;
-// Nodes through which a topic is joined; the library keeps about as many neighbours.
-constexpr std::size_t kThroughMax = 8;
 constexpr int kPressureHolds = 2;
+// Before a start: what may not have been sent; how many of these; and how long a first neighbour is waited
+// for.
+constexpr std::chrono::seconds kUnsentFor(60);
+constexpr std::size_t kUnsentMax = 20'000;
+constexpr std::chrono::seconds kUnsentPatience(60);
 constexpr std::string_view kHealthLine = "gossip neighbours";
 
 std::string address_of(const Config& config, bool loopback) {
@@ -37,11 +41,6 @@ std::string address_of(const Config& config, bool loopback) {
 
 std::string any_port(const std::string& address) {
   return address.substr(0, address.rfind(':')) + ":0";
-}
-
-ChannelId channel_of(const std::string& topic) {
-  const std::string reserved[] = {topic};  // it is enabled, so it is a topic
-  return ChannelId(nostr::gossip_topic_id(*nostr::TopicId::from(topic, reserved)));
 }
 
 }  // namespace
@@ -59,6 +58,17 @@ Bridge::Bridge(BridgeParts parts)
       may_take_another_port_(parts.config.is_default(keys::kListen.spec.name)),
       rates_(parts.rates),
       metrics_(parts.metrics),
+      filler_({.executor = parts.executor,
+               .clock = parts.clock,
+               .pressure = parts.pressure,
+               .neighbours = neighbours_,
+               .metrics = metrics_,
+               .rates = parts.rates,
+               .look_soon =
+                   [this] {
+                     filler_is_due_ = true;
+                     wake_up();
+                   }}),
       settings_(std::make_shared<const Settings>(settings_from(parts.config))),
       info_(std::make_shared<const std::string>("{}")),
       held_(settings_.load()),
@@ -66,6 +76,7 @@ Bridge::Bridge(BridgeParts parts)
       pace_(held_->sent_per_second) {
   endpoint_options_.message_bytes_max = parts.message_bytes_max;
   endpoint_options_.connections_max = static_cast<std::size_t>(parts.config.get(keys::kConnectionsMax));
+  endpoint_options_.relays = parts.config.get(keys::kRelays);
   peers_.on_change([this] { look_soon(); });
 }
 
@@ -79,7 +90,14 @@ Bridge::Settings Bridge::settings_from(const Config& config) const {
   settings.sent_per_second = static_cast<double>(config.get(keys::kSentPerSecond));
   for (const auto& text : config.get(keys::kBlocked))
     settings.blocked.push_back(NodeId::from_hex(text).value());
+  settings.fill = {config.get(keys::kReconcileEvery), config.get(keys::kReconcileWindow)};
   return settings;
+}
+
+void Bridge::attach(std::weak_ptr<outbox::GossipIn> relay, std::weak_ptr<outbox::FillSource> store) {
+  filler_.attach(relay, store);
+  relay_ = std::move(relay);
+  store_ = std::move(store);
 }
 
 void Bridge::change(const Config& config) {
@@ -100,18 +118,28 @@ void Bridge::topics_changed() {
 void Bridge::took(outbox::TakenEvent taken) {
   auto topics = destinations(taken);
   if (topics.empty()) return;
-  switch (out_.push({std::move(taken.event), std::move(topics)})) {
+  switch (out_.push({std::move(taken.event), topics})) {
     case OutQueue::Pushed::first:
       return wake_up();
     case OutQueue::Pushed::more:
       return;
     case OutQueue::Pushed::dropped:
-      metrics_.dropped.with({"out_full"}).add();
+      for (const auto& topic : topics) not_sent(topic, "out_full");
   }
+}
+
+void Bridge::filled(const std::vector<std::string>& topics) {
+  filler_.has_news(topics);
+}
+
+void Bridge::not_sent(const std::string& topic, std::string_view why) {
+  metrics_.dropped.with({std::string(why)}).add();
+  filler_.has_news({topic});
 }
 
 void Bridge::on_message(const ChannelId& channel, const NodeId& from, std::string_view bytes) noexcept {
   metrics_.received.add();
+  if (loses_next()) return metrics_.dropped.with({"test"}).add();
   switch (inbox_.push({channel, from, std::string(bytes)})) {
     case Inbox::Pushed::first:
       return wake_up();
@@ -119,6 +147,7 @@ void Bridge::on_message(const ChannelId& channel, const NodeId& from, std::strin
       return;
     case Inbox::Pushed::dropped:
       metrics_.dropped.with({"inbox_full"}).add();
+      filler_.lost(channel);
   }
 }
 
@@ -130,8 +159,18 @@ void Bridge::on_neighbour(const ChannelId& channel, const NodeId& peer, bool is_
   }
 }
 
-void Bridge::on_lag() noexcept {
+void Bridge::on_lag(const ChannelId& channel) noexcept {
   metrics_.lagged.add();
+  filler_.lost(channel);
+  look_soon();
+}
+
+void Bridge::on_question(const NodeId& from, std::uint64_t number, std::string_view bytes) noexcept {
+  filler_.on_question(from, number, bytes);
+}
+
+void Bridge::on_answer(std::uint64_t number, std::optional<std::string_view> bytes) noexcept {
+  filler_.on_answer(number, bytes);
 }
 
 void Bridge::on_ended(const ChannelId& channel) noexcept {
@@ -172,6 +211,12 @@ Task<void> Bridge::start() {
   dialled_.clear();
   neighbours_.clear();
   endpoint_->block(held_->blocked);
+  filler_.set(held_->fill);
+  filler_.begin(*endpoint_);
+  const auto unsent = co_await attempt(read_unsent());
+  if (!unsent)
+    log::warning("gossip", "the last minute was not read to be sent again",
+                 {{"error", describe(unsent.error())}});
   tell_state();
   const auto addresses = endpoint_->addresses();
   log::info("gossip", "listening",
@@ -182,6 +227,7 @@ Task<void> Bridge::start() {
 Task<void> Bridge::run() {
   co_await PeriodicService::run();
   health_.forget(std::string(kHealthLine));
+  co_await filler_.finish();
   co_await run_blocking([this] { endpoint_.reset(); });
   key_ = {};
 }
@@ -195,6 +241,7 @@ Task<void> Bridge::round(RoundCause /*cause*/) {
       house_at_ = now + kHouseEvery;
       keep_house(*relay);
     }
+    if (filler_is_due_.exchange(false)) filler_.look();
     const bool more_in = take_in(*relay);
     const bool more_out = send_out();
     if (stop_asked()) co_return;
@@ -209,6 +256,7 @@ void Bridge::keep_house(const outbox::GossipIn& relay) {
     held_ = settings;
     limits_.set(held_->rates);
     pace_.set(held_->sent_per_second);
+    filler_.set(held_->fill);
     endpoint_->block(held_->blocked);
   }
   const bool pressed = pressure_.level() >= kPressureHolds;
@@ -220,111 +268,27 @@ void Bridge::keep_house(const outbox::GossipIn& relay) {
   follow_peers();
   join_known();
   join_again();
+  send_again();
+  filler_.look();
   tell_state();
 }
 
-void Bridge::follow_topics(const outbox::GossipIn& relay) {
-  HashSet<ChannelId> wanted;
-  for (auto& topic : relay.topics()) {
-    if (pressed_ && topic.low_priority) continue;
-    const auto channel = channel_of(topic.id);
-    wanted.insert(channel);
-    channels_.try_emplace(channel, Channel{std::move(topic.id), false, {}});
-  }
-  for (auto it = channels_.begin(); it != channels_.end();) {
-    if (wanted.contains(it->first)) {
-      ++it;
-      continue;
-    }
-    endpoint_->leave(it->first);
-    neighbours_.left(it->first);
-    it = channels_.erase(it);
-  }
+Task<void> Bridge::read_unsent() {
+  unsent_.clear();
+  const auto store = store_.lock();
+  if (!store) co_return;
+  unsent_ = co_await store->sent_since(clock_.now() - kUnsentFor, kUnsentMax);
+  unsent_until_ = clock_.steady() + kUnsentPatience;
 }
 
-void Bridge::forget_ended() {
-  std::vector<ChannelId> ended;
-  {
-    const std::lock_guard lock(told_mutex_);
-    ended.swap(ended_);
+void Bridge::send_again() {
+  if (unsent_.empty()) return;
+  if (clock_.steady() > unsent_until_) return unsent_.clear();
+  if (neighbours_.all().empty()) return;
+  for (auto& taken : std::exchange(unsent_, {})) {
+    metrics_.sent_again.add();
+    took(std::move(taken));
   }
-  for (const auto& channel : ended) {
-    const auto found = channels_.find(channel);
-    if (found == channels_.end()) continue;
-    found->second.joined = false;
-    metrics_.rejoined.add();
-  }
-}
-
-void Bridge::follow_peers() {
-  const auto peers = peers_.peers();
-  std::erase_if(dialled_, [&](const Dialled& dialled) {
-    if (std::find(peers->begin(), peers->end(), dialled.peer) != peers->end()) return false;
-    endpoint_->forget(dialled.peer.id);
-    return true;
-  });
-  for (const auto& peer : *peers) {
-    if (peer.id == *id_) continue;
-    const bool is_there = std::any_of(dialled_.begin(), dialled_.end(),
-                                      [&](const auto& dialled) { return dialled.peer == peer; });
-    if (!is_there) dialled_.push_back({peer, false, {}});
-  }
-  const auto neighbours = neighbours_.all();
-  const auto now = clock_.steady();
-  for (auto& dialled : dialled_) {
-    if (neighbours.contains(dialled.peer.id)) {
-      dialled.retry.reset();
-    } else if (dialled.retry.is_due(now)) {
-      endpoint_->dial(dialled.peer.id, dialled.peer.address);
-    }
-  }
-}
-
-// A peer whose address is known now is dialled for every topic.
-void Bridge::join_known() {
-  std::vector<NodeId> known;
-  {
-    const std::lock_guard lock(told_mutex_);
-    known.swap(known_);
-  }
-  if (known.empty()) return;
-  for (auto& dialled : dialled_) {
-    if (std::find(known.begin(), known.end(), dialled.peer.id) != known.end()) dialled.is_known = true;
-  }
-  std::size_t joins = 0;
-  for (auto& [channel, state] : channels_) {
-    if (!state.joined) continue;
-    if (++joins > kJoinsAtOnce) break;  // the others follow once it is a neighbour in these
-    endpoint_->join(channel, known);
-  }
-}
-
-// Topics that are new, that have ended, or that have no neighbour.
-void Bridge::join_again() {
-  const auto now = clock_.steady();
-  std::vector<NodeId> through;
-  for (const auto& [peer, channels] : neighbours_.all()) {
-    if (through.size() < kThroughMax) through.push_back(peer);
-  }
-  std::size_t joins = 0;
-  for (auto& [channel, state] : channels_) {
-    if (state.joined && neighbours_.has_any(channel)) {
-      state.retry.reset();
-      continue;
-    }
-    if (state.joined && through.empty()) continue;
-    if (joins >= kJoinsAtOnce) break;
-    if (!state.retry.is_due(now)) continue;
-    ++joins;
-    auto peers = through;
-    if (!state.joined) {
-      for (const auto& dialled : dialled_) {
-        if (dialled.is_known) peers.push_back(dialled.peer.id);
-      }
-    }
-    state.joined = endpoint_->join(channel, peers) || state.joined;
-  }
-  if (joins >= kJoinsAtOnce) house_is_due_ = true;
 }
 
 void Bridge::tell_state() {
@@ -376,11 +340,12 @@ void Bridge::take_message(outbox::GossipIn& relay, const Arrival& arrival) {
     case PeerLimits::Verdict::listen:
       break;
     case PeerLimits::Verdict::too_fast:
+      filler_.lost(arrival.channel);
       return metrics_.dropped.with({"rate"}).add();
     case PeerLimits::Verdict::muted:
       return metrics_.dropped.with({"muted"}).add();
   }
-  const auto verdict = relay.take(arrival.bytes, channel->second.topic, [this] {
+  const auto verdict = relay.take(arrival.bytes, channel->second.topic, outbox::GossipWay::message, [this] {
     ++rooms_;
     wake_up();
   });
@@ -444,7 +409,7 @@ bool Bridge::send_current() {
               pace_.give_back();
               return false;
             }
-            metrics_.dropped.with({"network_full"}).add();
+            not_sent(topics.back(), "network_full");
             break;
           case Sent::not_joined:
             metrics_.dropped.with({"no_neighbour"}).add();

@@ -5,8 +5,11 @@
 //    relay, after the commit ──▶ destinations (policy.hpp) ──▶ out queue ──▶ pace ──▶ network
 //
 // Lives on a loop of its own: signatures are checked here, and nothing of the relay waits for it. While the
-// writer is full the inbox is not read, and drops what does not fit. Nothing is promised to anybody: gossip
-// has no history.
+// writer is full the inbox is not read, and drops what does not fit. Gossip has no history: what it has lost,
+// or what a node missed while it was away, is filled from the stores of its neighbours (filler.hpp).
+//
+// What clients have brought in the last minute before a start may not have been sent: it is sent once more.
+// Receivers know it by its id.
 //
 // Topics that are low priority are left while the node is pressed (outbox/pressure.hpp), and joined again.
 #pragma once
@@ -24,6 +27,7 @@
 #include "base/periodic.hpp"
 #include "base/shared_value.hpp"
 #include "gossip/endpoint.hpp"
+#include "gossip/filler.hpp"
 #include "gossip/metrics.hpp"
 #include "gossip/neighbours.hpp"
 #include "gossip/node_key.hpp"
@@ -57,10 +61,11 @@ class Bridge final : public PeriodicService, public outbox::GossipOut, private E
   explicit Bridge(BridgeParts parts);
   ~Bridge() override;
 
-  // Once, before start(). The bridge does not own it.
-  void attach(std::weak_ptr<outbox::GossipIn> relay) { relay_ = std::move(relay); }
+  // Once, before start(). The bridge does not own them.
+  void attach(std::weak_ptr<outbox::GossipIn> relay, std::weak_ptr<outbox::FillSource> store);
 
   void took(outbox::TakenEvent taken) override;
+  void filled(const std::vector<std::string>& topics) override;
   void topics_changed() override;
   // From anywhere: what holds from now on.
   void change(const Config& config);
@@ -79,6 +84,7 @@ class Bridge final : public PeriodicService, public outbox::GossipOut, private E
     PeerRates rates;
     double sent_per_second = 0;
     std::vector<NodeId> blocked;
+    FillerSettings fill;
   };
   struct Channel {
     std::string topic;
@@ -93,9 +99,11 @@ class Bridge final : public PeriodicService, public outbox::GossipOut, private E
 
   void on_message(const ChannelId& channel, const NodeId& from, std::string_view bytes) noexcept override;
   void on_neighbour(const ChannelId& channel, const NodeId& peer, bool is_up) noexcept override;
-  void on_lag() noexcept override;
+  void on_lag(const ChannelId& channel) noexcept override;
   void on_ended(const ChannelId& channel) noexcept override;
   void on_known(const NodeId& peer) noexcept override;
+  void on_question(const NodeId& from, std::uint64_t number, std::string_view bytes) noexcept override;
+  void on_answer(std::uint64_t number, std::optional<std::string_view> bytes) noexcept override;
 
   Settings settings_from(const Config& config) const;
   void listen();
@@ -107,12 +115,16 @@ class Bridge final : public PeriodicService, public outbox::GossipOut, private E
   void follow_peers();
   void join_again();
   void join_known();
+  Task<void> read_unsent();
+  void send_again();
   void tell_state();
   // Both: whether more is to be done at once.
   bool take_in(outbox::GossipIn& relay);
   bool send_out();
   void take_message(outbox::GossipIn& relay, const Arrival& arrival);
   bool send_current();
+  // A channel's neighbours have to ask for it: it was not sent.
+  void not_sent(const std::string& topic, std::string_view why);
   [[nodiscard]] bool has_room() const { return rooms_ == fulls_; }
 
   const Clock& clock_;
@@ -126,14 +138,17 @@ class Bridge final : public PeriodicService, public outbox::GossipOut, private E
   const bool rates_;
   GossipMetrics metrics_;
   std::weak_ptr<outbox::GossipIn> relay_;
+  std::weak_ptr<outbox::FillSource> store_;
 
   // Shared with the endpoint's and the relay's threads.
   Inbox inbox_{kInboxLimits};
   OutQueue out_{kOutLimits};
   Neighbours neighbours_;
+  Filler filler_;
   std::atomic<std::uint64_t> rooms_ = 0;  // times that the writer had room again
   std::atomic<bool> house_is_due_ = true;
   std::atomic<bool> topics_are_due_ = true;
+  std::atomic<bool> filler_is_due_ = false;
   SharedValue<Settings> settings_;
   SharedValue<std::string> info_;
   std::mutex told_mutex_;
@@ -150,6 +165,8 @@ class Bridge final : public PeriodicService, public outbox::GossipOut, private E
   HashMap<ChannelId, Channel> channels_;
   std::vector<Dialled> dialled_;
   std::optional<Outgoing> current_;
+  std::vector<outbox::TakenEvent> unsent_;  // maybe, before the start
+  SteadyTime unsent_until_{};
   SteadyTime current_since_{};
   SteadyTime house_at_{};
   NodeKey key_;

@@ -9,9 +9,11 @@ namespace todoke::gossip {
 
 std::span<const KeySpec* const> config_keys() {
   static constexpr const KeySpec* kKeys[] = {
-      &keys::kEnabled.spec,          &keys::kListen.spec,         &keys::kPeers.spec,
-      &keys::kBlocked.spec,          &keys::kConnectionsMax.spec, &keys::kEventsPerSecond.spec,
-      &keys::kRefusedPerMinute.spec, &keys::kSentPerSecond.spec,
+      &keys::kEnabled.spec,          &keys::kListen.spec,          &keys::kPeers.spec,
+      &keys::kBlocked.spec,          &keys::kConnectionsMax.spec,  &keys::kEventsPerSecond.spec,
+      &keys::kRefusedPerMinute.spec, &keys::kSentPerSecond.spec,   &keys::kRelays.spec,
+      &keys::kReconcileEvery.spec,   &keys::kReconcileWindow.spec, &keys::kBackfillFrom.spec,
+      &keys::kBackfillEvery.spec,
   };
   return kKeys;
 }
@@ -22,6 +24,13 @@ Expected<void> check_config(const Config& config) {
   }
   for (const auto& text : config.get(keys::kPeers)) {
     if (const auto peer = parse_peer(text); !peer) return refuse("gossip.peers: " + peer.error().message);
+  }
+  for (const auto& text : config.get(keys::kRelays)) {
+    if (!is_relay_url(text)) return refuse(fmt::format("gossip.relays can't have '{}': https://host", text));
+  }
+  for (const auto& text : config.get(keys::kBackfillFrom)) {
+    if (!text.starts_with("ws://") && !text.starts_with("wss://"))
+      return refuse(fmt::format("gossip.backfill_from can't have '{}': wss://host", text));
   }
   for (const auto& text : config.get(keys::kBlocked)) {
     if (!NodeId::from_hex(text))

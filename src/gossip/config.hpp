@@ -1,6 +1,7 @@
 // The configuration keys of the gossip bridge.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -30,8 +31,9 @@ inline constexpr Key<std::vector<std::string>> kPeers{{
     .name = "gossip.peers",
     .fallback = "",
     .meaning =
-        "Nodes to dial, each as node_id@host:port; `todoke p2p info` prints that of a node. More can be "
-        "added with `todoke p2p add`.",
+        "Nodes to dial, each as node_id@host:port; `todoke p2p info` prints that of a node. In the place of "
+        "host:port, or after it and a +, the URL of an iroh relay server. More can be added with `todoke p2p "
+        "add`.",
     .max = 200,
     .live = true,
 }};
@@ -77,6 +79,52 @@ inline constexpr Key<std::int64_t> kSentPerSecond{{
     .min = 1,
     .max = 100'000,
     .live = true,
+}};
+
+inline constexpr Key<std::vector<std::string>> kRelays{{
+    .name = "gossip.relays",
+    .fallback = "",
+    .meaning = "URLs of iroh relay servers (https://…) through which nodes reach each other that can't do so "
+               "directly. None: no relay server is asked.",
+    .max = 10,
+}};
+inline constexpr Key<std::chrono::milliseconds> kReconcileEvery{{
+    .name = "gossip.reconcile_every",
+    .fallback = "5m",
+    .meaning =
+        "How often a node compares what it has of a topic with each neighbour, beside the times when it "
+        "knows that it has missed something.",
+    .unit = "s",
+    .min = 1'000,
+    .max = 86'400'000,
+    .live = true,
+}};
+inline constexpr Key<std::chrono::milliseconds> kReconcileWindow{{
+    .name = "gossip.reconcile_window",
+    .fallback = "30d",
+    .meaning = "How far back a node compares with a new neighbour, by created_at. Older events come by "
+               "`todoke backfill`.",
+    .unit = "s",
+    .min = 1'000,
+    .max = 315'360'000'000,
+    .live = true,
+}};
+
+inline constexpr Key<std::vector<std::string>> kBackfillFrom{{
+    .name = "gossip.backfill_from",
+    .fallback = "",
+    .meaning = "WebSocket URLs of relays (wss://…) from which the node keeps filling its topics, as `todoke "
+               "backfill` does once; of topics whose ingest_policy allows it.",
+    .max = 20,
+    .live = true,
+}};
+inline constexpr Key<std::chrono::milliseconds> kBackfillEvery{{
+    .name = "gossip.backfill_every",
+    .fallback = "5m",
+    .meaning = "How often the relays of gossip.backfill_from are asked for what is new.",
+    .unit = "s",
+    .min = 1'000,
+    .max = 86'400'000,
 }};
 
 }  // namespace todoke::gossip::keys

@@ -39,22 +39,32 @@ std::vector<std::uint8_t> joined(std::span<const Id> ids) {
   return bytes;
 }
 
+std::string_view bytes_of(const todoke_iroh_event& event) {
+  return {reinterpret_cast<const char*>(event.bytes), event.size};
+}
+
 void tell(void* context, const todoke_iroh_event* event) {
   auto& listener = *static_cast<EndpointListener*>(context);
   switch (event->kind) {
     case TODOKE_IROH_MESSAGE:
       return listener.on_message(id_at<ChannelId>(event->topic), id_at<NodeId>(event->peer),
-                                 {reinterpret_cast<const char*>(event->bytes), event->size});
+                                 bytes_of(*event));
     case TODOKE_IROH_NEIGHBOUR_UP:
     case TODOKE_IROH_NEIGHBOUR_DOWN:
       return listener.on_neighbour(id_at<ChannelId>(event->topic), id_at<NodeId>(event->peer),
                                    event->kind == TODOKE_IROH_NEIGHBOUR_UP);
     case TODOKE_IROH_LAGGED:
-      return listener.on_lag();
+      return listener.on_lag(id_at<ChannelId>(event->topic));
     case TODOKE_IROH_ENDED:
       return listener.on_ended(id_at<ChannelId>(event->topic));
     case TODOKE_IROH_KNOWN:
       return listener.on_known(id_at<NodeId>(event->peer));
+    case TODOKE_IROH_QUESTION:
+      return listener.on_question(id_at<NodeId>(event->peer), event->number, bytes_of(*event));
+    case TODOKE_IROH_ANSWER:
+      return listener.on_answer(event->number, bytes_of(*event));
+    case TODOKE_IROH_UNANSWERED:
+      return listener.on_answer(event->number, std::nullopt);
     default:
       return;  // a name that could not be resolved is dialled again in time
   }
@@ -67,9 +77,11 @@ struct Endpoint::Handle {
 };
 
 std::unique_ptr<Endpoint> Endpoint::start(const EndpointOptions& options, EndpointListener& listener) {
+  const auto relays = fmt::format("{}", fmt::join(options.relays, " "));
   const todoke_iroh_options given{
       .secret_key = options.secret_key.data(),
       .bind = options.listen.c_str(),
+      .relays = relays.c_str(),
       .threads = kThreads,
       .message_bytes_max = static_cast<std::uint32_t>(options.message_bytes_max),
       .connections_max = static_cast<std::uint32_t>(options.connections_max),
@@ -138,6 +150,17 @@ Sent Endpoint::send(const ChannelId& channel, std::string_view bytes) {
   }
 }
 
+void Endpoint::ask(const NodeId& peer, std::uint64_t number, std::string_view question) {
+  const auto* data = reinterpret_cast<const std::uint8_t*>(question.data());
+  todoke_iroh_ask(handle_->node, peer.bytes().data(), number, data, question.size());
+}
+
+void Endpoint::answer(std::uint64_t number, std::optional<std::string_view> answer) {
+  // An empty answer is one.
+  const auto* data = answer ? reinterpret_cast<const std::uint8_t*>(answer->data()) : nullptr;
+  todoke_iroh_answer(handle_->node, number, data, answer ? answer->size() : 0);
+}
+
 NodeId id_of(const SecretKey& key) {
   NodeId::Bytes id{};
   if (!todoke_iroh_id_of(key.data(), id.data())) throw std::runtime_error("the gossip key is none");
@@ -171,6 +194,8 @@ void Endpoint::leave(const ChannelId& /*channel*/) {}
 Sent Endpoint::send(const ChannelId& /*channel*/, std::string_view /*bytes*/) {
   return Sent::not_joined;
 }
+void Endpoint::ask(const NodeId& /*peer*/, std::uint64_t /*number*/, std::string_view /*question*/) {}
+void Endpoint::answer(std::uint64_t /*number*/, std::optional<std::string_view> /*answer*/) {}
 NodeId id_of(const SecretKey& key) {
   return NodeId(key);
 }

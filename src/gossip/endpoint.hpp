@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,19 +27,24 @@ class EndpointListener {
   // `from` is who passed it on, not who made it.
   virtual void on_message(const ChannelId& channel, const NodeId& from, std::string_view bytes) noexcept = 0;
   virtual void on_neighbour(const ChannelId& channel, const NodeId& peer, bool is_up) noexcept = 0;
-  // The library has dropped messages.
-  virtual void on_lag() noexcept = 0;
+  // The library has dropped messages that came in the channel.
+  virtual void on_lag(const ChannelId& channel) noexcept = 0;
   // The channel has to be joined again.
   virtual void on_ended(const ChannelId& channel) noexcept = 0;
   // The peer's address is known now.
   virtual void on_known(const NodeId& peer) noexcept = 0;
+  // Another node asks; Endpoint::answer with this number has to follow, once.
+  virtual void on_question(const NodeId& from, std::uint64_t number, std::string_view bytes) noexcept = 0;
+  // Of Endpoint::ask; nothing: there is no answer.
+  virtual void on_answer(std::uint64_t number, std::optional<std::string_view> bytes) noexcept = 0;
 };
 
 using SecretKey = std::array<std::uint8_t, 32>;
 
 struct EndpointOptions {
   SecretKey secret_key{};
-  std::string listen;  // ip:port
+  std::string listen;               // ip:port
+  std::vector<std::string> relays;  // URLs of relay servers
   std::size_t message_bytes_max = 0;
   std::size_t connections_max = 0;
 };
@@ -68,6 +74,10 @@ class Endpoint {
   bool join(const ChannelId& channel, std::span<const NodeId> peers);
   void leave(const ChannelId& channel);
   Sent send(const ChannelId& channel, std::string_view bytes);
+  // Of a neighbour, or a node whose address is known; on_answer follows, once.
+  void ask(const NodeId& peer, std::uint64_t number, std::string_view question);
+  // Nothing refuses the question.
+  void answer(std::uint64_t number, std::optional<std::string_view> answer);
 
  private:
   struct Handle;

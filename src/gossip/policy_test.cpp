@@ -55,6 +55,12 @@ TEST(GossipPolicy, ATopicThatTheEventDoesNotNameGetsNothing) {
   EXPECT_THAT(destinations(taken({kA}, {})), IsEmpty());
 }
 
+TEST(GossipPolicy, WhatTheNodeSaysOfItselfGoesOutWhenItNamesATopic) {
+  const Tags named{{"k", "kukuri"}, {"ver", "1"}, {"d", "descriptor"}, {"t", kA}};
+  EXPECT_THAT(destinations(taken({kA}, named, 39'000)), ElementsAre(kA));
+  EXPECT_THAT(destinations(taken({kA}, named, 39'001)), ElementsAre(kA));
+}
+
 TEST(GossipPolicy, WhatIsNotPublicStays) {
   auto event = taken({kA}, {{"t", kA}});
   event.non_public = true;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,15 @@ struct Arrival {
   [[nodiscard]] std::size_t size() const { return bytes.size(); }
 };
 
+// Of another node, to be answered.
+struct Question {
+  NodeId from;
+  std::uint64_t number;
+  std::string bytes;
+
+  [[nodiscard]] std::size_t size() const { return bytes.size(); }
+};
+
 struct Outgoing {
   std::shared_ptr<const nostr::Event> event;
   std::vector<std::string> topics;
@@ -41,6 +51,9 @@ struct QueueLimits {
 inline constexpr QueueLimits kInboxLimits{16'384,
                                           64 * 1024 * 1024};  // two seconds at the most that is looked at
 inline constexpr QueueLimits kOutLimits{65'536, 64 * 1024 * 1024};  // half a minute at the usual pace
+
+// One of each connection at a time, so that they all fit.
+inline constexpr QueueLimits kQuestionLimits{65'536, 64 * 1024 * 1024};
 
 template <class Item>
 class BoundedQueue {

@@ -14,6 +14,7 @@ namespace {
 
 using nostr::Reason;
 using outbox::GossipVerdict;
+using outbox::GossipWay;
 
 constexpr std::string_view kOtherTopic = "other_topic";
 
@@ -24,6 +25,7 @@ bool is_of_this_node(Reason reason) {
     case Reason::capacity:
     case Reason::storage_full:
     case Reason::too_old_for_topic:
+    case Reason::no_backfill:
     case Reason::vanished:
     case Reason::author_blocked:
     case Reason::event_blocked:
@@ -39,6 +41,12 @@ bool is_of_this_node(Reason reason) {
   }
 }
 
+// What a neighbour has stored is old.
+nostr::RuleSettings without_age(nostr::RuleSettings rules) {
+  rules.past_max.reset();
+  return rules;
+}
+
 bool names(const nostr::Event& event, std::string_view topic) {
   const auto tags = event.tags();
   return std::any_of(tags.begin(), tags.end(),
@@ -49,13 +57,15 @@ bool names(const nostr::Event& event, std::string_view topic) {
 
 GossipDoor::GossipDoor(SessionServices& services)
     : services_(services),
-      received_(services.metrics.received.with({std::string(to_string(Source::gossip))})) {}
+      received_(services.metrics.received.with({std::string(to_string(Source::gossip))})),
+      filled_(services.metrics.received.with({std::string(to_string(Source::backfill))})) {}
 
 std::vector<outbox::GossipTopic> GossipDoor::topics() const {
   const auto set = services_.topics.topics();
   std::vector<outbox::GossipTopic> topics;
   topics.reserve(set->enabled().size());
-  for (const auto& [id, topic] : set->enabled()) topics.push_back({id, topic.low_priority});
+  for (const auto& [id, topic] : set->enabled())
+    topics.push_back({id, topic.low_priority, topic.allow_backfill});
   return topics;
 }
 
@@ -65,9 +75,10 @@ GossipVerdict GossipDoor::refuse(Reason reason, std::optional<nostr::EventId> id
   return {kind, label_of(reason), id};
 }
 
-GossipVerdict GossipDoor::take(std::string_view json, const std::string& topic,
+GossipVerdict GossipDoor::take(std::string_view json, const std::string& topic, GossipWay way,
                                const std::function<void()>& on_room) {
-  received_.add();
+  const bool fills = way == GossipWay::fill;
+  (fills ? filled_ : received_).add();
   const auto settings = services_.settings.load();
   auto parsed = nostr::parse_event(json, settings->limits.event);
   if (!parsed) return refuse(parsed.error().reason, std::nullopt);
@@ -77,7 +88,9 @@ GossipVerdict GossipDoor::take(std::string_view json, const std::string& topic,
   const auto topics = services_.topics.topics();
   const auto blocks = services_.blocks.blocks();
   const auto now = services_.clock.now();
-  auto admitted = admit(std::move(event), Source::gossip, {}, settings->rules, *blocks,
+  const auto rules_of_fill = fills ? without_age(settings->rules) : nostr::RuleSettings();
+  const auto& rules = fills ? rules_of_fill : settings->rules;
+  auto admitted = admit(std::move(event), fills ? Source::backfill : Source::gossip, {}, rules, *blocks,
                         *services_.keys.keys(), *topics, services_.known, seconds_of(now));
   if (!admitted) {
     if (admitted.error() != Reason::already_stored) return refuse(admitted.error(), id);
@@ -129,8 +142,8 @@ GossipVerdict GossipDoor::take(Admitted admitted, const std::function<void()>& o
 }
 
 void tell_gossip(outbox::GossipOut* bridge, const Incoming& incoming) {
-  if (bridge == nullptr) return;
-  if (incoming.source == Source::backfill || incoming.source == Source::import) return;
+  if (bridge == nullptr || incoming.source == Source::import) return;
+  if (incoming.source == Source::backfill) return bridge->filled(incoming.topics);
   bridge->took({incoming.event, incoming.topics, incoming.non_public, incoming.came_by});
 }
 

@@ -21,6 +21,7 @@
 #include "relay/eraser.hpp"
 #include "relay/event_door.hpp"
 #include "relay/gossip_door.hpp"
+#include "relay/gossip_store.hpp"
 #include "relay/hub.hpp"
 #include "relay/info.hpp"
 #include "relay/management.hpp"
@@ -222,6 +223,7 @@ class Relay {
         keys_(parts.executor, parts.pool, parts.listener, parts.metrics),
         rights_(parts.executor, parts.pool, parts.listener, parts.metrics),
         reader_(parts.read_pool, parts.clock, policy_, read_limits_from(parts.config), parts.search.get()),
+        gossip_store_(reader_, parts.read_pool, parts.read_executor),
         hub_(parts.executor, parts.read_executor,
              hub_options_from(parts.config, policy_, parts.database, parts.read_pool.connections_max()),
              reader_, parts.listener, topics_, parts.log, parts.clock, metrics_),
@@ -367,6 +369,7 @@ class Relay {
   Retention& retention() { return retention_; }
   GossipDoor& gossip() { return gossip_; }
   EventDoor& events() { return events_; }
+  GossipStore& gossip_store() { return gossip_store_; }
   [[nodiscard]] nostr::TopicPolicy policy() const { return policy_; }
   [[nodiscard]] std::string information() const {
     return information_document(*config_.load(), version_, clock_.now());
@@ -418,6 +421,7 @@ class Relay {
   KeyBook keys_;
   RightsBook rights_;
   Reader reader_;
+  GossipStore gossip_store_;
   Hub hub_;
   Writer writer_;
   std::shared_ptr<net::ClientMemory> pages_ =
@@ -542,7 +546,10 @@ BuiltRelay build_relay(RelayParts parts) {
       part_of(relay, relay->eraser()),
       part_of(relay, relay->retention()),
       part_of(relay, relay->capacity())};
-  return {std::move(services), {relay, &relay->gossip()}, {relay, &relay->events()}};
+  return {std::move(services),
+          {relay, &relay->gossip()},
+          {relay, &relay->gossip_store()},
+          {relay, &relay->events()}};
 }
 
 }  // namespace todoke::relay

@@ -45,6 +45,7 @@ struct RelayParts {
 struct BuiltRelay {
   std::vector<std::shared_ptr<Service>> services;
   std::shared_ptr<outbox::GossipIn> gossip;   // lives as long as they do, as does
+  std::shared_ptr<outbox::FillSource> store;  // what gossip reads, and
   std::shared_ptr<outbox::EventPort> events;  // for what other rooms publish and read
 };
 

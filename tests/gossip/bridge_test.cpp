@@ -77,9 +77,10 @@ TEST(GossipBridge, AnEventGoesFromOneTopicOnceIntoTheOther) {
   c.enable_topic(topic('1'));
   c.node().sql("DELETE FROM cn_relay.node_subscriptions WHERE topic_id = 'kukuri:global'");
   a.add_peer(b.peer());
-  a.wait_for_neighbours(1);
+  a.settle(1);
   c.add_peer(b.peer());
-  b.wait_for_neighbours(2);
+  c.settle(1);
+  b.settle(2);
 
   NostrClient at_a(a.node().url());
   const auto event = note(SecretKey::generate(), "of two topics", {{"t", kGlobalTopic}, {"t", topic('1')}});
@@ -89,6 +90,25 @@ TEST(GossipBridge, AnEventGoesFromOneTopicOnceIntoTheOther) {
   EXPECT_TRUE(b.await_gossip("sent_total", 1));
   EXPECT_EQ(c.gossip("sent_total"), 0);
   EXPECT_EQ(a.gossip("sent_total"), 1);
+}
+
+TEST(GossipBridge, OfSeveralRelaysOnADatabaseTheOneThatTookAnEventSendsIt) {
+  GossipNode b;
+  GossipNode first;
+  GossipNode second({}, first.node().database());
+  first.add_peer(b.peer());
+  first.settle(1);
+  second.settle(1);
+  b.settle(2);
+  NostrClient at_second(second.node().url());
+  at_second.request("live", kGlobalFilter);
+  NostrClient at_first(first.node().url());
+  const auto event = note(SecretKey::generate(), "of the first");
+  EXPECT_TRUE(at_first.publish(event).accepted);
+  EXPECT_EQ(id_in(at_second.live("live")), event.id().hex());
+  EXPECT_TRUE(b.await_gossip(kTaken, 1));
+  EXPECT_TRUE(first.await_gossip("sent_total", 1));
+  EXPECT_EQ(second.gossip("sent_total"), 0);
 }
 
 TEST(GossipBridge, EphemeralEventsTravelAndAreNotStored) {
@@ -125,8 +145,8 @@ TEST(GossipBridge, WhatIsNotPublicStaysOnItsNode) {
   GossipNode a;
   GossipNode b;
   a.add_peer(b.peer());
-  b.wait_for_neighbours(1);
-  a.wait_for_neighbours(1);
+  b.settle(1);
+  a.settle(1);
   NostrClient at_a(a.node().url());
   const auto key = SecretKey::generate();
   EXPECT_TRUE(at_a.authenticate(key).accepted);
@@ -151,6 +171,8 @@ TEST(GossipBridge, ATopicThatIsEnabledLaterIsJoinedWithoutARestart) {
   ASSERT_TRUE(
       await([&] { return a.node().ask_internal("/gossip").find(R"("topics":2}])") != std::string::npos; }));
 
+  a.settle(1, 2);
+  b.settle(1, 2);
   NostrClient at_a(a.node().url());
   const auto event = note(SecretKey::generate(), "new topic", {{"t", topic('2')}});
   EXPECT_TRUE(at_a.publish(event).accepted);
@@ -177,7 +199,8 @@ TEST(GossipBridge, APeerThatCantBeReachedHoldsUpNobody) {
   GossipNode b;
   a.add_peer(gone);
   a.add_peer(b.peer());
-  a.wait_for_neighbours(1);
+  a.settle(1);
+  b.settle(1);
   NostrClient at_a(a.node().url());
   EXPECT_TRUE(at_a.publish(note(SecretKey::generate(), "hello")).accepted);
   EXPECT_TRUE(b.await_gossip(kTaken, 1));
@@ -211,7 +234,7 @@ TEST(GossipBridge, ANodeThatStopsAndStartsAgainIsFound) {
   EXPECT_TRUE(a.await_gossip("neighbours", 0));
   b.node().start();
   EXPECT_EQ(b.peer().substr(0, 64), id);
-  a.wait_for_neighbours(1);
+  b.settle(1);
   NostrClient at_a(a.node().url());
   EXPECT_TRUE(at_a.publish(note(SecretKey::generate(), "again")).accepted);
   EXPECT_TRUE(b.await_gossip(kTaken, 1));

@@ -114,5 +114,20 @@ TEST(GossipForeignPeer, OneThatFloodsIsNotListenedToAndOthersAre) {
   EXPECT_TRUE(node.await_gossip(kNew, 1));
 }
 
+TEST(GossipForeignPeer, AQuestionIsAnsweredAndWhatIsNoneIsRefused) {
+  GossipNode node;
+  const auto event = note(SecretKey::generate(), "stored");
+  NostrClient client(node.node().url());
+  EXPECT_TRUE(client.publish(event).accepted);
+  ForeignPeer peer(node.peer());
+  peer.send("!ask garbage");
+  peer.wait_for("no answer");
+  EXPECT_TRUE(node.await_gossip(R"(questions_total{outcome="refused"})", 1));
+  peer.send(R"(!ask ["REQ","fill",{"#t":["kukuri:global"],"ids":[")" + event.id().hex() + R"("]}])");
+  peer.wait_for("answer [\"EVENT\",\"fill\"," + json_of(event));
+  peer.send(R"(!ask ["REQ","fill",{"#t":[")" + topic('9') + R"("],"ids":[")" + event.id().hex() + R"("]}])");
+  peer.wait_for(R"(answer ["CLOSED")");
+}
+
 }  // namespace
 }  // namespace todoke::test

@@ -29,7 +29,7 @@ std::string peer_of(NodeProcess& node) {
 }
 
 // The default of `up`: loopback, the usual port or a free one.
-TEST(GossipProcess, TwoPastedPeerStringsMakeALineThatSurvivesAKill) {
+TEST(GossipProcess, TwoPastedPeerStringsMakeALineThatMissesNothingWhenItsMiddleIsKilled) {
   TempFolder folder_a;
   TempFolder folder_b;
   TempFolder folder_c;
@@ -50,9 +50,12 @@ TEST(GossipProcess, TwoPastedPeerStringsMakeALineThatSurvivesAKill) {
 
   b->process().kill(SIGKILL);
   b->process().wait();
+  const auto missed = note(SecretKey::generate(), "while the middle was away");
+  EXPECT_TRUE(at_a.publish(missed).accepted);
   b = std::make_unique<TodokeUp>(folder_b.path());
   b->wait_ready();
   b->wait_for_metric(kNeighbours, 2);
+  EXPECT_EQ(id_in(at_c.live("live")), missed.id().hex());
   const auto second = note(SecretKey::generate(), "second");
   EXPECT_TRUE(at_a.publish(second).accepted);
   EXPECT_EQ(id_in(at_c.live("live")), second.id().hex());

@@ -1,5 +1,6 @@
 #include "gossip/rig.hpp"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <stdexcept>
 #include <sys/stat.h>
@@ -36,9 +37,11 @@ std::string topic(char digit) {
   return "kukuri:" + std::string(64, digit);
 }
 
-GossipNode::GossipNode(Flags flags)
-    : node_(std::make_unique<NodeRig>(NodeRigOptions{
-          .roles = {"relay"}, .flags = with_gossip(folder_.path().string(), std::move(flags))})) {}
+GossipNode::GossipNode(Flags flags, DatabasePtr database)
+    : node_(std::make_unique<NodeRig>(
+          NodeRigOptions{.roles = {"relay"},
+                         .flags = with_gossip(folder_.path().string(), std::move(flags)),
+                         .database = std::move(database)})) {}
 
 std::string GossipNode::peer() const {
   const auto info = read_json(node_->ask_internal("/gossip"));
@@ -71,6 +74,13 @@ void GossipNode::wait_for_neighbours(int count) const {
   wait_until("neighbours", [&] { return gossip("neighbours") >= count; });
 }
 
+void GossipNode::settle(int neighbours, int topics) const {
+  wait_for_neighbours(neighbours);
+  wait_until("comparisons", [&] {
+    return gossip(R"(fills_total{outcome="done"})") >= neighbours * topics && gossip("fills") == 0;
+  });
+}
+
 bool GossipNode::is_stored(const nostr::Event& event) const {
   return node_->value(fmt::format("SELECT count(*) FROM cn_relay.event_dedupe WHERE event_id = '{}'",
                                   event.id().hex())) == "1";
@@ -80,15 +90,50 @@ bool GossipNode::await_stored(const nostr::Event& event) const {
   return await([&] { return is_stored(event); });
 }
 
+int GossipNode::stored() const {
+  return std::stoi(node_->value("SELECT count(*) FROM cn_relay.event_dedupe"));
+}
+
+void GossipNode::wait_for_stored(int count) const {
+  for (int before = -1, now = stored(); now < count; now = stored()) {
+    if (now == before) throw std::runtime_error(fmt::format("{} of {} events came", now, count));
+    before = now;
+    await([&] { return stored() > before; });
+  }
+}
+
+std::vector<nostr::Event> notes(int count) {
+  const auto key = nostr::SecretKey::generate();
+  std::vector<nostr::Event> events;
+  events.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) events.push_back(note(key, std::to_string(i)));
+  return events;
+}
+
+void publish_all(GossipNode& node, const std::vector<nostr::Event>& events) {
+  constexpr std::size_t kAtOnce = 200;
+  NostrClient client(node.node().url());
+  for (std::size_t first = 0; first < events.size(); first += kAtOnce) {
+    const auto end = std::min(first + kAtOnce, events.size());
+    for (auto i = first; i < end; ++i) client.send(fmt::format(R"(["EVENT",{}])", events[i].json()));
+    for (auto i = first; i < end; ++i) {
+      const auto answer = parse_ok(client.receive(R"(["OK")"));
+      if (!answer.accepted) throw std::runtime_error("refused: " + answer.text);
+    }
+  }
+}
+
 Line::Line(const std::string& topic) {
   for (auto* node : {&a, &b, &c}) {
     if (topic != kGlobalTopic) node->enable_topic(topic);
   }
-  a.add_peer(b.peer());
-  a.wait_for_neighbours(1);
-  c.add_peer(b.peer());
-  c.wait_for_neighbours(1);
-  b.wait_for_neighbours(2);
+  const int topics = topic == kGlobalTopic ? 1 : 2;
+  // Who dials is found again when it comes back on another port.
+  b.add_peer(a.peer());
+  b.add_peer(c.peer());
+  a.settle(1, topics);
+  c.settle(1, topics);
+  b.settle(2, topics);
 }
 
 ForeignPeer::ForeignPeer(const std::string& dials, const std::string& topic)

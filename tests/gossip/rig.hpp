@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/fd.hpp"
 #include "harness/node_rig.hpp"
@@ -18,7 +19,8 @@ std::string topic(char digit);
 
 class GossipNode {
  public:
-  explicit GossipNode(Flags flags = {});
+  // `database` null: one of its own.
+  explicit GossipNode(Flags flags = {}, DatabasePtr database = nullptr);
 
   NodeRig& node() { return *node_; }
   // node_id@127.0.0.1:port
@@ -31,9 +33,15 @@ class GossipNode {
   [[nodiscard]] bool await_gossip(const std::string& series, double value) const;
   // At least so many.
   void wait_for_neighbours(int count) const;
+  // So many neighbours, and they and this node have compared what they have of every topic that they share:
+  // what is published now comes by gossip.
+  void settle(int neighbours, int topics = 1) const;
   [[nodiscard]] bool is_stored(const nostr::Event& event) const;
   // Once, that is.
   [[nodiscard]] bool await_stored(const nostr::Event& event) const;
+  [[nodiscard]] int stored() const;
+  // Waits until so many are. Patient: tens of thousands take their time under a sanitizer.
+  void wait_for_stored(int count) const;
 
  private:
   TempFolder folder_;
@@ -47,6 +55,10 @@ struct Line {
   GossipNode b;
   GossipNode c;
 };
+
+// Publishes over one connection, some hundred at a time.
+void publish_all(GossipNode& node, const std::vector<nostr::Event>& events);
+std::vector<nostr::Event> notes(int count);
 
 // src/gossip/iroh/examples/peer.rs in the gossip of kukuri:global.
 class ForeignPeer {

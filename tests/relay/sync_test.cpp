@@ -268,5 +268,75 @@ TEST_F(BackfillTest, PeerWithoutNip77IsAskedByTimeWithAMargin) {
       << "all of it is older than the margin";
 }
 
+// A node that gossip.backfill_from keeps filled.
+class KeptFilledTest : public SyncTest {
+ protected:
+  void fill_from(const std::string& urls) { filled.change({{"gossip.backfill_from", urls}}); }
+  bool await_stored(std::size_t count) const {
+    return await([&] { return ids_of(filled).size() == count; });
+  }
+  bool await_asked(const std::string& outcome, double times) const {
+    return await(
+        [&] { return filled.metric("todoke_backfill_relays_total{outcome=\"" + outcome + "\"}") >= times; });
+  }
+  RelayRig filled{Flags{{"gossip.backfill_every", "1s"}}};
+};
+
+TEST_F(KeptFilledTest, GetsWhatIsThereAndWhatComesLater) {
+  const auto events = notes(10);
+  store_all(at_there, {events.begin(), events.begin() + 6});
+  fill_from(there.url());
+  EXPECT_TRUE(await_stored(6));
+  store_all(at_there, {events.begin() + 6, events.end()});
+  EXPECT_TRUE(await_stored(10));
+  EXPECT_EQ(filled.value("SELECT count(*) FROM cn_relay.events WHERE source = 'backfill'"), "10");
+  EXPECT_EQ(filled.metric(R"(todoke_backfill_events_total{outcome="known"})"), 0)
+      << "only what is new is asked for";
+}
+
+TEST_F(KeptFilledTest, RelayThatCanNotBeReachedIsPassedOver) {
+  store_all(at_there, notes(2));
+  fill_from("ws://127.0.0.1:1/," + there.url());
+  EXPECT_TRUE(await_stored(2));
+  EXPECT_TRUE(await_asked("put_off", 1));
+}
+
+TEST_F(KeptFilledTest, RelaysThatAreNoTodokeAreComparedOrAskedByTime) {
+  const auto events = notes(40);
+  const PlainRelay comparing({events.begin(), events.begin() + 20}, {.negentropy = true, .limit = 1'000});
+  const PlainRelay plain({events.begin() + 20, events.end()}, {.negentropy = false, .limit = 6});
+  fill_from(comparing.url() + "," + plain.url());
+  EXPECT_TRUE(await_stored(40));
+}
+
+TEST_F(KeptFilledTest, TopicThatAllowsNoneIsLeftOut) {
+  store_all(at_there, notes(3));
+  filled.sql(R"(UPDATE cn_relay.node_subscriptions SET ingest_policy = '{"allow_backfill": false}')");
+  fill_from(there.url());
+  ASSERT_TRUE(await_asked("done", 1));
+  EXPECT_TRUE(ids_of(filled).empty());
+}
+
+TEST_F(KeptFilledTest, NodeUnderPressureAsksForNothingUntilItIsOver) {
+  store_all(at_there, notes(3));
+  filled.press(1);
+  fill_from(there.url());
+  EXPECT_TRUE(await_asked("put_off", 1));
+  EXPECT_EQ(filled.metric(R"(todoke_backfill_relays_total{outcome="done"})"), 0);
+  filled.press(0);
+  EXPECT_TRUE(await_stored(3));
+}
+
+TEST_F(KeptFilledTest, WaitsWhileAnotherProcessOfTheDatabaseFills) {
+  SqlSession holder(filled.database()->url());
+  holder.run("SELECT pg_advisory_lock(cn_names.lock_backfill())");
+  store_all(at_there, notes(3));
+  fill_from(there.url());
+  EXPECT_TRUE(await_asked("put_off", 1));
+  EXPECT_TRUE(ids_of(filled).empty());
+  holder.run("SELECT pg_advisory_unlock(cn_names.lock_backfill())");
+  EXPECT_TRUE(await_stored(3));
+}
+
 }  // namespace
 }  // namespace todoke::test

@@ -4,6 +4,7 @@
 //!
 //! Prints `peer ID@IP:PORT` first, `up ID` and `down ID` for neighbours, and `got BYTES` for each message. A line of the file
 //! COMMANDS, a named pipe, is broadcast as it is; `!fill N` broadcasts N bytes, `!flood N` broadcasts N different messages of garbage as fast as it can.
+//! `!ask TEXT` asks the peer by the protocol `todoke/fill/1`, and prints `answer TEXT` or `no answer`.
 
 use std::io::BufRead;
 use std::net::SocketAddr;
@@ -30,8 +31,28 @@ fn topic_of(hex: &str) -> Outcome<TopicId> {
     Ok(TopicId::from_bytes(bytes))
 }
 
-async fn obey(sender: &GossipSender, line: &str) -> Outcome<()> {
-    if let Some(count) = line.strip_prefix("!fill ") {
+async fn ask(endpoint: &Endpoint, peer: EndpointId, question: &str) -> Outcome<String> {
+    let connection = endpoint.connect(peer, b"todoke/fill/1").await?;
+    let (mut send, mut receive) = connection.open_bi().await?;
+    send.write_all(question.as_bytes()).await?;
+    send.finish()?;
+    let answer = receive.read_to_end(MESSAGE_BYTES_MAX).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+async fn obey(
+    endpoint: &Endpoint,
+    peers: &[EndpointId],
+    sender: &GossipSender,
+    line: &str,
+) -> Outcome<()> {
+    if let Some(question) = line.strip_prefix("!ask ") {
+        let peer = *peers.first().ok_or("nobody to ask")?;
+        match ask(endpoint, peer, question).await {
+            Ok(answer) => println!("answer {answer}"),
+            Err(_) => println!("no answer"),
+        }
+    } else if let Some(count) = line.strip_prefix("!fill ") {
         sender.broadcast(Bytes::from(vec![b'x'; count.parse()?])).await?;
     } else if let Some(count) = line.strip_prefix("!flood ") {
         for i in 0..count.parse::<u64>()? {
@@ -68,7 +89,7 @@ async fn main() -> Outcome<()> {
         lookup.add_endpoint_info(EndpointAddr::new(id).with_ip_addr(address.parse::<SocketAddr>()?));
         peers.push(id);
     }
-    let (sender, mut receiver) = gossip.subscribe(topic, peers).await?.split();
+    let (sender, mut receiver) = gossip.subscribe(topic, peers.clone()).await?.split();
 
     let (lines, mut given) = tokio::sync::mpsc::channel::<String>(16);
     std::thread::spawn(move || {
@@ -82,7 +103,7 @@ async fn main() -> Outcome<()> {
     loop {
         tokio::select! {
             line = given.recv() => match line {
-                Some(line) => obey(&sender, &line).await?,
+                Some(line) => obey(&endpoint, &peers, &sender, &line).await?,
                 None => break,
             },
             event = receiver.next() => match event {

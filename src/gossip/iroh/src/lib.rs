@@ -1,6 +1,7 @@
 //! The functions of include/todoke_iroh.h, which says who owns what. Each catches panics: none may cross into C++.
 
 mod node;
+mod questions;
 
 use std::ffi::{c_char, c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -17,12 +18,14 @@ pub struct Event {
     peer: *const u8,
     bytes: *const u8,
     size: usize,
+    number: u64,
 }
 
 #[repr(C)]
 pub struct Options {
     secret_key: *const u8,
     bind: *const c_char,
+    relays: *const c_char,
     threads: u32,
     message_bytes_max: u32,
     connections_max: u32,
@@ -47,10 +50,28 @@ pub enum Kind {
     Ended = 5,
     Known = 6,
     Unknown = 7,
+    Question = 8,
+    Answer = 9,
+    Unanswered = 10,
 }
 
 impl Listener {
     pub fn tell(&self, kind: Kind, topic: Option<&[u8; 32]>, peer: Option<&[u8; 32]>, bytes: &[u8]) {
+        self.tell_all(kind, topic, peer, 0, bytes);
+    }
+
+    pub fn tell_question(&self, kind: Kind, peer: &[u8; 32], number: u64, bytes: &[u8]) {
+        self.tell_all(kind, None, Some(peer), number, bytes);
+    }
+
+    fn tell_all(
+        &self,
+        kind: Kind,
+        topic: Option<&[u8; 32]>,
+        peer: Option<&[u8; 32]>,
+        number: u64,
+        bytes: &[u8],
+    ) {
         let pointer = |id: Option<&[u8; 32]>| id.map_or(std::ptr::null(), |id| id.as_ptr());
         let event = Event {
             kind: kind as i32,
@@ -58,6 +79,7 @@ impl Listener {
             peer: pointer(peer),
             bytes: bytes.as_ptr(),
             size: bytes.len(),
+            number,
         };
         (self.on_event)(self.context, &event);
     }
@@ -101,6 +123,7 @@ pub unsafe extern "C" fn todoke_iroh_start(
         Node::start(StartOptions {
             secret_key: id_at(given.secret_key),
             bind: CStr::from_ptr(given.bind).to_string_lossy().into_owned(),
+            relays: CStr::from_ptr(given.relays).to_string_lossy().into_owned(),
             threads: given.threads.max(1) as usize,
             message_bytes_max: given.message_bytes_max as usize,
             connections_max: given.connections_max as usize,
@@ -179,4 +202,23 @@ pub unsafe extern "C" fn todoke_iroh_send(
     guarded(Sent::NotJoined as i32, || {
         (*node).send(&id_at(topic), slice::from_raw_parts(bytes, size)) as i32
     })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn todoke_iroh_ask(
+    node: *const Node,
+    peer: *const u8,
+    number: u64,
+    bytes: *const u8,
+    size: usize,
+) {
+    guarded((), || (*node).ask(id_at(peer), number, slice::from_raw_parts(bytes, size).to_vec()));
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn todoke_iroh_answer(node: *const Node, number: u64, bytes: *const u8, size: usize) {
+    guarded((), || {
+        let answer = (!bytes.is_null()).then(|| slice::from_raw_parts(bytes, size).to_vec());
+        (*node).answer(number, answer);
+    });
 }

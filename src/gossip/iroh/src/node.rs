@@ -15,12 +15,13 @@ use iroh::endpoint::{
     WeakConnectionHandle,
 };
 use iroh::protocol::Router;
-use iroh::{Endpoint, EndpointAddr, EndpointId, RelayMode, SecretKey, TransportAddr};
+use iroh::{Endpoint, EndpointAddr, EndpointId, RelayMode, RelayUrl, SecretKey, TransportAddr};
 use iroh_gossip::api::{Event, GossipReceiver, GossipSender, JoinOptions};
 use iroh_gossip::net::{Gossip, GOSSIP_ALPN};
 use iroh_gossip::proto::TopicId;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::questions::{Asked, Asking, Questions, FILL_ALPN};
 use crate::{Kind, Listener};
 
 type Id = [u8; 32];
@@ -41,6 +42,7 @@ const REFUSED: u32 = 1;
 pub struct StartOptions {
     pub secret_key: Id,
     pub bind: String,
+    pub relays: String,
     pub threads: usize,
     pub message_bytes_max: usize,
     pub connections_max: usize,
@@ -72,8 +74,8 @@ struct Topic {
     _left: oneshot::Sender<()>,
 }
 
-/// A neighbour needs one; a new one may come before the old one is known to be dead.
-const CONNECTIONS_OF_PEER_MAX: usize = 4;
+/// A neighbour needs one for gossip and one each way for questions; new ones may come before the old ones are known to be dead.
+const CONNECTIONS_OF_PEER_MAX: usize = 8;
 
 /// Who may connect, and who has.
 #[derive(Debug)]
@@ -132,7 +134,7 @@ impl EndpointHooks for DoorHooks {
 }
 
 struct Shared {
-    listener: Listener,
+    listener: Arc<Listener>,
     topics: Mutex<HashMap<Id, Topic>>,
 }
 
@@ -157,6 +159,8 @@ pub struct Node {
     lookup: MemoryLookup,
     door: Arc<Door>,
     shared: Arc<Shared>,
+    asking: Arc<Asking>,
+    asked: Arc<Asked>,
     message_bytes_max: usize,
     numbers: AtomicU64,
 }
@@ -167,6 +171,26 @@ pub fn id_of(secret_key: &Id) -> Id {
 
 fn endpoint_id(id: &Id) -> Option<EndpointId> {
     EndpointId::from_bytes(id).ok()
+}
+
+/// URLs between blanks.
+fn relay_mode(relays: &str) -> Result<RelayMode, Failure> {
+    let urls: Result<Vec<RelayUrl>, _> = relays.split_whitespace().map(str::parse).collect();
+    let urls = urls.map_err(|error| Failure::Other(format!("{relays}: {error:#}")))?;
+    Ok(if urls.is_empty() { RelayMode::Disabled } else { RelayMode::custom(urls) })
+}
+
+/// `host:port`, a relay's URL, or both with a `+` between them.
+async fn resolve(address: &str) -> Vec<TransportAddr> {
+    let mut found = Vec::new();
+    for part in address.splitn(2, '+') {
+        if part.contains("://") {
+            found.extend(part.parse::<RelayUrl>().ok().map(TransportAddr::Relay));
+        } else if let Ok(addresses) = tokio::net::lookup_host(part).await {
+            found.extend(addresses.map(TransportAddr::Ip));
+        }
+    }
+    found
 }
 
 fn transport() -> QuicTransportConfig {
@@ -196,6 +220,7 @@ impl Node {
             .build()
             .map_err(|e| other(&e))?;
         let lookup = MemoryLookup::new();
+        let relay_mode = relay_mode(&options.relays)?;
         let door = Arc::new(Door {
             connections_max: options.connections_max,
             blocked: RwLock::default(),
@@ -203,7 +228,7 @@ impl Node {
         });
         let builder = Endpoint::builder(presets::Minimal)
             .secret_key(SecretKey::from_bytes(&options.secret_key))
-            .relay_mode(RelayMode::Disabled)
+            .relay_mode(relay_mode)
             .clear_address_lookup()
             .address_lookup(lookup.clone())
             .transport_config(transport())
@@ -211,17 +236,23 @@ impl Node {
             .clear_ip_transports()
             .bind_addr(address)
             .map_err(|e| other(&e))?;
+        let listener = Arc::new(options.listener);
+        let asked = Arc::new(Asked::default());
+        let questions = Questions { asked: asked.clone(), listener: listener.clone() };
         let (endpoint, gossip, router) = runtime
             .block_on(async {
                 let endpoint = builder.bind().await?;
                 let gossip = Gossip::builder()
                     .max_message_size(options.message_bytes_max + ENVELOPE_BYTES)
                     .spawn(endpoint.clone());
-                let router = Router::builder(endpoint.clone()).accept(GOSSIP_ALPN, gossip.clone()).spawn();
+                let router = Router::builder(endpoint.clone())
+                    .accept(GOSSIP_ALPN, gossip.clone())
+                    .accept(FILL_ALPN, questions)
+                    .spawn();
                 Ok::<_, iroh::endpoint::BindError>((endpoint, gossip, router))
             })
             .map_err(|e| other(&e))?;
-        let shared = Arc::new(Shared { listener: options.listener, topics: Mutex::default() });
+        let shared = Arc::new(Shared { listener, topics: Mutex::default() });
         Ok(Node {
             runtime,
             endpoint,
@@ -230,6 +261,8 @@ impl Node {
             lookup,
             door,
             shared,
+            asking: Arc::default(),
+            asked,
             message_bytes_max: options.message_bytes_max,
             numbers: AtomicU64::new(0),
         })
@@ -237,6 +270,7 @@ impl Node {
 
     pub fn stop(self) {
         self.shared.topics.lock().unwrap().clear();
+        self.asked.clear();
         self.runtime.block_on(async {
             let _ = tokio::time::timeout(CLOSE_MAX, self.router.shutdown()).await;
         });
@@ -260,15 +294,12 @@ impl Node {
     pub fn dial(&self, peer: Id, address: String) {
         let (lookup, shared) = (self.lookup.clone(), self.shared.clone());
         self.runtime.spawn(async move {
-            let found: Vec<SocketAddr> = match tokio::net::lookup_host(&address).await {
-                Ok(found) => found.collect(),
-                Err(_) => Vec::new(),
-            };
+            let found = resolve(&address).await;
             let Some(id) = endpoint_id(&peer).filter(|_| !found.is_empty()) else {
                 shared.listener.tell(Kind::Unknown, None, Some(&peer), &[]);
                 return;
             };
-            lookup.set_endpoint_info(EndpointAddr::from_parts(id, found.into_iter().map(TransportAddr::Ip)));
+            lookup.set_endpoint_info(EndpointAddr::from_parts(id, found));
             shared.listener.tell(Kind::Known, None, Some(&peer), &[]);
         });
     }
@@ -324,6 +355,26 @@ impl Node {
             Err(mpsc::error::TrySendError::Full(_)) => Sent::Full,
             Err(mpsc::error::TrySendError::Closed(_)) => Sent::NotJoined,
         }
+    }
+}
+
+impl Node {
+    pub fn ask(&self, peer: Id, number: u64, question: Vec<u8>) {
+        let (asking, endpoint, shared) = (self.asking.clone(), self.endpoint.clone(), self.shared.clone());
+        self.runtime.spawn(async move {
+            let answer = match endpoint_id(&peer) {
+                Some(id) => asking.ask(&endpoint, id, &question).await.ok(),
+                None => None,
+            };
+            match answer {
+                Some(bytes) => shared.listener.tell_question(Kind::Answer, &peer, number, &bytes),
+                None => shared.listener.tell_question(Kind::Unanswered, &peer, number, &[]),
+            }
+        });
+    }
+
+    pub fn answer(&self, number: u64, answer: Option<Vec<u8>>) {
+        self.asked.answer(number, answer);
     }
 }
 
