@@ -72,7 +72,7 @@ class Node {
   void settle() const {
     wait_for("a neighbour", [&] { return metric(R"(fills_total{outcome="done"})") >= 1; });
   }
-  void import(const std::string& file) {
+  void import_file(const std::string& file) {
     const auto done = test::run_command({test::todoke_binary(), "import", file},
                                         {"TODOKE_DATA_DIR=" + node_.data_dir().string()});
     if (done.code != 0) throw std::runtime_error(done.err);
@@ -176,8 +176,8 @@ void measure_compare(int count) {
   }
   Node a;
   Node b;
-  a.import(whole);
-  b.import(part);
+  a.import_file(whole);
+  b.import_file(part);
   const auto begin = Steady::now();
   b.dial(a);
   b.settle();

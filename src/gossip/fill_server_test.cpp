@@ -43,7 +43,10 @@ class SmallStore final : public outbox::FillSource {
     co_return std::make_shared<const nostr::NegSet>(std::move(items));
   }
   Task<outbox::FillEvents> events(std::string, std::vector<nostr::EventId>) override {
-    co_return outbox::FillEvents{.events = {open, guarded}};
+    outbox::FillEvents found;
+    found.events.push_back(open);
+    found.events.push_back(guarded);
+    co_return found;
   }
   Task<std::vector<outbox::TakenEvent>> sent_since(SystemTime, std::size_t) override {
     co_return std::vector<outbox::TakenEvent>();

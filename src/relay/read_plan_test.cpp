@@ -101,6 +101,18 @@ TEST(ReadPlan, KindsAndTimesAreNotTriedBesideATag) {
               ElementsAre(Path::tag));
 }
 
+TEST(ReadPlan, WithoutATopicTheEventsOfTheNodesKeysAreFoundByTheirMark) {
+  const auto found = plan(R"({"authors":[")" + kHexA + R"("],"kinds":[1]})");
+  ASSERT_EQ(found.ways.size(), 1U);
+  EXPECT_EQ(found.ways[0].path, Path::tag);
+  EXPECT_EQ(found.ways[0].letter, kOwnMark);
+  EXPECT_THAT(found.ways[0].values, ElementsAre(kHexA));
+  EXPECT_TRUE(found.by_mark);
+  EXPECT_FALSE(found.links_decide);
+  EXPECT_THAT(paths_of(R"({"authors":[")" + kHexA + R"("],"#d":["x"]})"), ElementsAre(Path::tag, Path::tag));
+  EXPECT_FALSE(plan(topic_filter(R"(,"authors":[")" + kHexA + R"("])")).by_mark);
+}
+
 TEST(ReadPlan, NoMoreWaysThanTheLimitAreTried) {
   const auto paths = paths_of(topic_filter(R"(,"#a":["1"],"#b":["1"],"#c":["1"],"#d":["1"],"#f":["1"])"));
   EXPECT_EQ(paths.size(), kWaysMax);

@@ -1,6 +1,7 @@
 // Every route, by the data that it is made of: who may pass, and what is refused of what comes in.
 #include <set>
 
+#include <boost/asio/io_context.hpp>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

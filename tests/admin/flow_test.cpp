@@ -1,5 +1,6 @@
 // What operators do over HTTP: it happens, it is audited in its transaction, and it can't happen twice.
 #include <future>
+#include <map>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

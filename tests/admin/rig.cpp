@@ -1,5 +1,7 @@
 #include "admin/rig.hpp"
 
+#include <stdexcept>
+
 #include <fmt/format.h>
 
 #include "admin/passwords.hpp"

@@ -1,4 +1,6 @@
 // Logging in, and what a request has to prove.
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

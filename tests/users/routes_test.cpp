@@ -1,6 +1,8 @@
 // Every route of the User API, from the routes themselves: what it asks for, and what the document says.
 #include "users/routes.hpp"
 
+#include <set>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
