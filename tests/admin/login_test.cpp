@@ -132,7 +132,7 @@ TEST_F(AdminLoginTest, PasswordsCookiesAndTokensAreKeptAsHashes) {
 }
 
 TEST(AdminOpenListenerTest, NobodyPassesOverAListenerThatOthersReachInPlain) {
-  AdminRig rig({{"server.internal_listen", "0.0.0.0:7448"}});
+  AdminRig rig(Flags{{"server.internal_listen", "0.0.0.0:7448"}});
   rig.add_administrator("alice");
   const auto login = rig.log_in("alice");
   EXPECT_EQ(login.status, 403);

@@ -91,8 +91,8 @@ TEST(GossipFill, ANodeUnderPressureAsksForNothingUntilItIsOver) {
 }
 
 TEST(GossipFill, WhatThisNodeRefusesIsNotFetchedAgain) {
-  GossipNode a({{"gossip.reconcile_every", "1s"}});
-  GossipNode b({{"gossip.reconcile_every", "1s"}});
+  GossipNode a(Flags{{"gossip.reconcile_every", "1s"}});
+  GossipNode b(Flags{{"gossip.reconcile_every", "1s"}});
   const auto spammer = SecretKey::generate();
   b.node().sql("INSERT INTO cn_relay.blocks (kind, value) VALUES ('pubkey', '" + spammer.pubkey().hex() +
                "')");
