@@ -12,7 +12,7 @@ using testing::IsEmpty;
 using testing::ThrowsMessage;
 
 TEST(RolesTest, RolesStandInTheOrderOfTheirNames) {
-  EXPECT_THAT(all_roles(), ElementsAre("index", "orders", "relay", "users"));
+  EXPECT_THAT(all_roles(), ElementsAre("admin", "index", "orders", "relay", "users"));
   EXPECT_EQ(find_role("orders")->name, "orders");
   EXPECT_EQ(find_role("order"), nullptr);
 }

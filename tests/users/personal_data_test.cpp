@@ -128,9 +128,7 @@ TEST_F(PersonalDataTest, ADeletionLeavesNothingButItsOwnStatus) {
                                   mine.id().hex())),
             "delete dsar");
   for (const auto* table :
-       {"cn_relay.events WHERE pubkey",
-
-        "cn_search.post_search_documents WHERE deleted_at IS NULL AND pubkey",
+       {"cn_relay.events WHERE pubkey", "cn_search.post_search_documents WHERE deleted_at IS NULL AND pubkey",
         "cn_user.policy_consents WHERE pubkey", "cn_user.topic_subscriptions WHERE subscriber_pubkey",
         "cn_user.topic_subscription_requests WHERE requester_pubkey",
         "cn_user.usage_counters_daily WHERE pubkey", "cn_user.auth_challenges WHERE pubkey",

@@ -53,8 +53,9 @@ UsersRig::UsersRig(const Flags& flags, std::vector<std::string> roles)
 RawResponse UsersRig::ask(std::string_view method, const std::string& path, const std::string& body,
                           const std::string& more) const {
   auto request = fmt::format("{} /api/v1{} HTTP/1.1\r\nHost: localhost\r\n{}", method, path, more);
-  if (!body.empty())
-    request += fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", body.size());
+  if (!body.empty()) request += fmt::format("Content-Length: {}\r\n", body.size());
+  if (!body.empty() && more.find("Content-Type") == std::string::npos)
+    request += "Content-Type: application/json\r\n";
   return net::test::RawClient(port()).ask(request + "\r\n" + body);
 }
 
