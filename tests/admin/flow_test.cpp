@@ -97,7 +97,7 @@ TEST_F(AdminFlowTest, AConfigurationThatAStartWouldRefuseIsRefused) {
   };
   EXPECT_EQ(json_text(put("relay", R"({"relay.nosuch":"1"})").body, "field"), "config.relay.nosuch");
   EXPECT_EQ(json_text(put("relay", R"({"log.level":"debug"})").body, "field"), "config.log.level");
-  EXPECT_EQ(put("relay", R"({"relay.limit_default":"4000"})").status, 422);
+  EXPECT_EQ(put("relay", R"({"relay.limit_default":"6000"})").status, 422);
   // The rig sets it by a flag.
   EXPECT_EQ(json_text(put("limits", R"({"limits.rates":"on"})").body, "code"), "PINNED");
   EXPECT_EQ(rig.get("/services/nosuch/config").status, 404);
