@@ -115,7 +115,8 @@ TEST_F(FillServerTest, TooManyEventsAndGarbageAreRefused) {
   store->too_many = true;
   EXPECT_THAT(open(), HasSubstr(text(Reason::neg_too_many_events)));
   store->too_many = false;
-  EXPECT_THAT(ask(OpenQuestion{{kServedTopic, {}, {}}, "garbage"}), HasSubstr(text(Reason::neg_bad_message)));
+  EXPECT_THAT(ask(OpenQuestion{{kServedTopic, {}, {}}, "\x01garbage"}),
+              HasSubstr(text(Reason::neg_bad_message)));
 }
 
 TEST_F(FillServerTest, WhoAsksTooOftenIsRefusedAndOthersAreNot) {

@@ -29,6 +29,7 @@ const TRANSFER_MAX: Duration = Duration::from_secs(60);
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 /// The side that is asked closes a connection without questions.
 const QUIET_MAX: Duration = Duration::from_secs(120);
+const REFUSED: u32 = 1;
 
 /// What others have asked: the answers are awaited here.
 #[derive(Default)]
@@ -83,12 +84,14 @@ impl Questions {
         self.listener.tell_question(Kind::Question, peer, number, &question);
         let answer = timeout(ANSWER_WITHIN, answer).await;
         self.asked.open.lock().unwrap().remove(&number);
-        if let Ok(Ok(Some(bytes))) = answer {
-            timeout(TRANSFER_MAX, send.write_all(&bytes)).await??;
-            send.finish()?;
-            let _ = timeout(TRANSFER_MAX, send.stopped()).await;
-        }
-        // An unfinished stream is reset when it is dropped.
+        let Ok(Ok(Some(bytes))) = answer else {
+            // A stream that is dropped ends as if the answer were empty.
+            send.reset(REFUSED.into())?;
+            return Ok(());
+        };
+        timeout(TRANSFER_MAX, send.write_all(&bytes)).await??;
+        send.finish()?;
+        let _ = timeout(TRANSFER_MAX, send.stopped()).await;
         Ok(())
     }
 }
