@@ -119,6 +119,7 @@ struct HttpServer::State {
     for (const auto& worker : workers) lanes.push_back(std::make_shared<Lane>(worker));
   }
 
+  void open_porches();
   Task<void> accept_until_stopped();
   void receive(AcceptedSocket accepted);
   void wait_for_first_byte(Guest guest);
@@ -224,6 +225,7 @@ Task<void> HttpServer::start() {
     co_await bind();
     state_->bound = false;
   }
+  state_->open_porches();
 }
 
 Task<void> HttpServer::run() {
@@ -266,7 +268,8 @@ std::size_t HttpServer::connections() const {
   return state_->open();
 }
 
-Task<void> HttpServer::State::accept_until_stopped() {
+// Before the first client comes: a process without a descriptor left ends here and not at work.
+void HttpServer::State::open_porches() {
   const auto& limits = config.limits;
   // A client that connects has something to ask.
   const auto patience = std::min(limits.header_timeout, limits.idle_timeout);
@@ -280,6 +283,9 @@ Task<void> HttpServer::State::accept_until_stopped() {
   refused = std::make_unique<Porch>(
       executor, kRefusalTimeout,
       Porch::Hooks{[this](Guest guest) { let_finish(std::move(guest)); }, [](const Guest&) {}});
+}
+
+Task<void> HttpServer::State::accept_until_stopped() {
   while (!stop_asked.is_set()) {
     auto batch = co_await listener->accept_some();
     for (auto& accepted : batch.sockets) receive(std::move(accepted));

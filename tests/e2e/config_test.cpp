@@ -173,7 +173,7 @@ TEST_F(LiveConfiguration, TheFirstStartSeedsItFromTheFileAndLaterEditsOfTheFileA
     EXPECT_EQ(node.sql("SELECT config FROM cn_admin.service_configs WHERE service = 'relay'"),
               R"({"relay.name": "seed"})");
     EXPECT_EQ(node.sql("SELECT string_agg(service, ' ' ORDER BY service) FROM cn_admin.service_configs"),
-              "auth capacity gossip limits log relay retention");
+              "auth bootstrap capacity gossip limits log relay retention users");
     EXPECT_THAT(config({"history"}).out, testing::ContainsRegex("relay.name +seed +no value -> seed"));
     write_file("[relay]\nname = 'edited'\ndescription = 'new'\n");
     node.process().kill(SIGHUP);

@@ -44,10 +44,10 @@ void add_names_of(const std::filesystem::path& page, Names& names) {
 TEST(Metrics, AreExplainedInTheDocsAndNoOthersAre) {
   const TempFolder folder;
   // With the adapter that has metrics of its own. Nobody listens there: it has them all the same.
-  TodokeRun node(
-      "admin,index,orders,relay,users", folder.path(),
-      {"--outbox.enabled", "true", "--broker.adapter", "fix", "--orders.fix.host", "127.0.0.1",
-       "--orders.fix.port", "1", "--orders.fix.sender_comp_id", "US", "--orders.fix.target_comp_id", "THEM"});
+  TodokeRun node("admin,index,orders,relay,users", folder.path(),
+                 {"--bootstrap.enabled", "on", "--outbox.enabled", "true", "--broker.adapter", "fix",
+                  "--orders.fix.host", "127.0.0.1", "--orders.fix.port", "1", "--orders.fix.sender_comp_id",
+                  "US", "--orders.fix.target_comp_id", "THEM"});
   node.wait_ready();
   Names explained;
   for (const auto& entry : std::filesystem::directory_iterator(TODOKE_DOCS)) {

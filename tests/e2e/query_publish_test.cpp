@@ -122,8 +122,14 @@ TEST_F(QueryPublish, AKeyLogsInWhereTheRelayAsksForIt) {
   const auto refused = query({kGlobalFilter});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("the relay refuses: auth-required: authenticate first"));
-  const auto made = publish({"--key-file", key_file(), "--auth-key-file", key_file(), "--content", "hello",
-                             "--tag", "t=kukuri:global"});
+  const std::vector<std::string> hello{"--key-file", key_file(), "--auth-key-file", key_file(),
+                                       "--content",  "hello",    "--tag",           "t=kukuri:global"};
+  EXPECT_THAT(publish(hello).err, HasSubstr("restricted: subscription-required"));
+  const auto key = nostr::SecretKey::from_hex(std::string(63, '0') + "3");
+  node.sql(
+      "INSERT INTO cn_user.topic_subscriptions (topic_id, subscriber_pubkey) VALUES ('kukuri:global', '" +
+      key.value().pubkey().hex() + "')");
+  const auto made = publish(hello);
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_EQ(query({kGlobalFilter, "--auth-key-file", key_file()}).out, made.out);
 }
