@@ -128,6 +128,8 @@ TEST_F(FixNodeTest, AmountsGoFromTheBodyToTheWireAndToTheLedgerDigitForDigit) {
   await_status("digits-1", "succeeded");
   EXPECT_EQ(broker.got("D").at(0).at(38), "0.100000000000000001");
   EXPECT_EQ(broker.got("D").at(0).at(44), "64250.123456789012345678");
+  // An order that may rest is settled when the broker has it; the fill may come after.
+  wait_until("the fill", [&] { return result("digits-1", "{executed_qty}") != "0"; });
   EXPECT_EQ(result("digits-1", "{executed_qty}"), "0.100000000000000001");
   EXPECT_EQ(result("digits-1", "{fills,0,px}"), "64250.123456789012345678");
 }
