@@ -9,7 +9,6 @@
 
 #include <boost/asio/this_coro.hpp>
 
-#include "base/run_on.hpp"
 #include "nostr/event_parse.hpp"
 #include "relay/admission.hpp"
 #include "relay/policy.hpp"
@@ -74,8 +73,7 @@ class Waiting {
 
 }  // namespace
 
-EventDoor::EventDoor(SessionServices& services, Reader& reader, Executor read_executor)
-    : services_(services), reader_(reader), read_executor_(std::move(read_executor)) {}
+EventDoor::EventDoor(SessionServices& services, Reader& reader) : services_(services), reader_(reader) {}
 
 Published EventDoor::refuse(Reason reason) {
   services_.metrics.rejected.with({std::string(label_of(reason))}).add();
@@ -163,7 +161,7 @@ Task<Published> EventDoor::store(Incoming incoming, Deadline deadline) {
 
 Task<std::vector<std::optional<std::string>>> EventDoor::read(std::vector<std::string> ids,
                                                               Deadline deadline) {
-  const auto found = co_await run_on(read_executor_, reader_.public_events(ids, deadline));
+  const auto found = co_await reader_.public_events(ids, deadline);
   HashMap<std::string, std::string> by_id;
   for (const auto& live : found) by_id.emplace(live->event->id().hex(), live->event->json());
   std::vector<std::optional<std::string>> texts;

@@ -3,7 +3,8 @@
 // subscribers, the log and gossip get it as they get any other. What makes it another way: nobody pays by the
 // relay's rates, and the node needs no login. Its rows say so: source `api` or `node`.
 //
-// Bounded by the writer's queue: an event that finds no room is told to come again.
+// Bounded by the writer's queue: an event that finds no room is told to come again. What is read becomes
+// events on the caller's loop.
 #pragma once
 
 #include <optional>
@@ -19,8 +20,7 @@ namespace todoke::relay {
 
 class EventDoor final : public outbox::EventPort {
  public:
-  // `read_executor`: where stored events are made of rows.
-  EventDoor(SessionServices& services, Reader& reader, Executor read_executor);
+  EventDoor(SessionServices& services, Reader& reader);
 
   Task<outbox::Published> publish(std::string event_json, outbox::From from,
                                   std::optional<nostr::Pubkey> proven, Deadline deadline) override;
@@ -36,7 +36,6 @@ class EventDoor final : public outbox::EventPort {
 
   SessionServices& services_;
   Reader& reader_;
-  const Executor read_executor_;
 };
 
 }  // namespace todoke::relay

@@ -271,7 +271,7 @@ class Relay {
                   refusals_,
                   parts.gossip.get(),
                   [this](const std::shared_ptr<Session>& session) { remember(session); }},
-        events_(services_, reader_, parts.read_executor) {
+        events_(services_, reader_) {
     topics_.hold_new_under(parts.pressure);
     topics_.on_change([this] {
       hub_.topics_changed();

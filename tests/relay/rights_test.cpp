@@ -59,7 +59,8 @@ class RightsTest : public testing::Test {
   };
   [[nodiscard]] Member member() const { return Member(rig.url(), alice); }
 
-  RelayRig rig{Flags{{"auth.mode", "required"}, {"auth.ws_auth_timeout_seconds", "1h"}}};
+  RelayRig rig{
+      Flags{{"auth.mode", "required"}, {"auth.ws_auth_timeout_seconds", "1h"}, {"relay.search", "on"}}};
   SecretKey alice = SecretKey::generate();
   SecretKey bob = SecretKey::generate();
 };
