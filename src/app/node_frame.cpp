@@ -1,7 +1,6 @@
 #include "app/node_frame.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "app/node_options.hpp"
@@ -12,22 +11,6 @@
 #include "jobs/runner.hpp"
 
 namespace todoke::app {
-namespace {
-
-// Those that need the relay come after it.
-std::vector<const Role*> in_order(const std::vector<std::string>& names) {
-  std::vector<const Role*> ordered;
-  std::vector<const Role*> later;
-  for (const auto& name : names) {
-    const auto* role = find_role(name);
-    if (role == nullptr) throw std::invalid_argument("no role " + name);
-    (role->needs_relay ? later : ordered).push_back(role);
-  }
-  ordered.insert(ordered.end(), later.begin(), later.end());
-  return ordered;
-}
-
-}  // namespace
 
 NodeFrame::NodeFrame(const Config& config, const Clock& clock, NodeState& state, NodeLoops loops,
                      std::string url, bool own_server)
@@ -85,7 +68,7 @@ void NodeFrame::build_roles(const std::vector<std::string>& names, const std::fi
                   folder,
                   loopback,
                   names};
-  for (const auto* role : in_order(names)) role->build(parts);
+  for (const auto* role : build_order(names)) role->build(parts);
   events_ = std::move(parts.events);
   if (!names.empty()) add_jobs();
 }

@@ -2,6 +2,7 @@
 #include "app/roles.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
@@ -226,7 +227,7 @@ const std::vector<Role>& roles() {
       {.name = "index", .build = build_index_role, .consumers = {index::kConsumerName}},
       {.name = "orders", .build = build_orders_role},
       {.name = "relay", .build = build_relay_role},
-      {.name = "users", .build = build_users_role},
+      {.name = "users", .build = build_users_role, .publishes = true},
   };
   return kRoles;
 }
@@ -258,19 +259,15 @@ std::vector<std::string> all_roles() {
   return names;
 }
 
-namespace {
-
-void refuse_without_relay(const std::vector<std::string>& names) {
-  if (std::find(names.begin(), names.end(), "relay") != names.end()) return;
+std::vector<const Role*> build_order(const std::vector<std::string>& names) {
+  std::vector<const Role*> ordered;
   for (const auto& name : names) {
-    if (find_role(name)->needs_relay) {
-      throw UserError(fmt::format(
-          "--roles: {0} needs the relay in the same process, for what it publishes: say relay,{0}", name));
-    }
+    ordered.push_back(find_role(name));
+    if (ordered.back() == nullptr) throw std::invalid_argument("no role " + name);
   }
+  std::stable_partition(ordered.begin(), ordered.end(), [](const Role* role) { return !role->publishes; });
+  return ordered;
 }
-
-}  // namespace
 
 std::vector<std::string> parse_roles(std::string_view text) {
   std::vector<std::string> names;
@@ -283,11 +280,9 @@ std::vector<std::string> parse_roles(std::string_view text) {
                                   fmt::join(all_roles(), ", ")));
     }
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    if (comma == std::string_view::npos) break;
+    if (comma == std::string_view::npos) return names;
     text.remove_prefix(comma + 1);
   }
-  refuse_without_relay(names);
-  return names;
 }
 
 }  // namespace todoke::app

@@ -71,8 +71,8 @@ struct Role {
   std::string_view name;
   void (*build)(NodeParts&);
   std::vector<std::string_view> consumers = {};  // of the log, that it runs
-  // What it publishes goes through the relay of its process: a process that runs it must run the role relay.
-  bool needs_relay = false;
+  // It publishes through the relay of its process, where there is one, and is built after it.
+  bool publishes = false;
 };
 
 // All of them, by name.
@@ -85,8 +85,11 @@ std::string_view role_of_consumer(std::string_view name);
 // Whether a consumer's name is one of the node's own: with another version (-v2) it is, too.
 bool is_own_consumer(std::string_view name);
 
-// "a,b" as names of roles; "none" is the empty list. Throws UserError for one that does not exist, and for
-// one without the relay that it needs.
+// The roles in the order in which a process builds them: as they are named, those that publish last. Throws
+// std::invalid_argument for a name that is none.
+std::vector<const Role*> build_order(const std::vector<std::string>& names);
+
+// "a,b" as names of roles; "none" is the empty list. Throws UserError for one that does not exist.
 std::vector<std::string> parse_roles(std::string_view text);
 std::vector<std::string> all_roles();
 

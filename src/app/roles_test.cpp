@@ -22,6 +22,13 @@ TEST(RolesTest, AListOfRolesKeepsItsOrderAndNamesEachOnce) {
   EXPECT_THAT(parse_roles("none"), IsEmpty());
 }
 
+TEST(RolesTest, WhatPublishesIsBuiltAfterTheRelay) {
+  std::vector<std::string_view> built;
+  for (const auto* role : build_order({"users", "index", "relay"})) built.push_back(role->name);
+  EXPECT_THAT(built, ElementsAre("index", "relay", "users"));
+  EXPECT_THROW(build_order({"nobody"}), std::invalid_argument);
+}
+
 TEST(RolesTest, ARoleThatDoesNotExistIsRefusedWithThoseThatDo) {
   EXPECT_THAT([] { parse_roles("relay,"); },
               ThrowsMessage<UserError>(HasSubstr(

@@ -1,7 +1,7 @@
 // What other rooms ask of the relay's store: to take an event that came over HTTP or that the node has signed
 // itself, and to read events by their ids. A small interface, so that neither knows the other. The relay
-// implements it (relay/event_door.hpp): a role that publishes runs in a process with the relay
-// (app/roles.hpp), for what another process stores reaches no gossip.
+// implements it (relay/event_door.hpp). A process without the relay has none: what it stored would reach no
+// gossip.
 #pragma once
 
 #include <cstdint>
