@@ -10,6 +10,7 @@
 #include "admin/api.hpp"
 #include "app/backfill_service.hpp"
 #include "app/bootstrap_parts.hpp"
+#include "app/bootstrap_source.hpp"
 #include "app/topic_ids.hpp"
 #include "app/topic_link.hpp"
 #include "app/version.hpp"
@@ -188,23 +189,24 @@ users::NodeFacts facts_for_users(const Config& config) {
 
 // The User API.
 void build_users_role(NodeParts& parts) {
-  auto built = users::build_users({.config = parts.config,
-                                   .clock = parts.clock,
-                                   .executor = parts.executor,
-                                   .pool = parts.pools.reads,
-                                   .background = parts.pools.background,
-                                   .background_executor = parts.consumer_executor,
-                                   .metrics = parts.metrics,
-                                   .router = parts.public_router,
-                                   .jobs = parts.jobs,
-                                   .ports = {.search = parts.search,
-                                             .events = parts.events,
-                                             .labels = nullptr,
-                                             .trust = nullptr,
-                                             .bootstrap = nullptr},
-                                   .folder = parts.folder,
-                                   .version = std::string(kVersion),
-                                   .facts = facts_for_users});
+  auto built =
+      users::build_users({.config = parts.config,
+                          .clock = parts.clock,
+                          .executor = parts.executor,
+                          .pool = parts.pools.reads,
+                          .background = parts.pools.background,
+                          .background_executor = parts.consumer_executor,
+                          .metrics = parts.metrics,
+                          .router = parts.public_router,
+                          .jobs = parts.jobs,
+                          .ports = {.search = parts.search,
+                                    .events = parts.events,
+                                    .labels = nullptr,
+                                    .trust = nullptr,
+                                    .bootstrap = std::make_shared<BootstrapDirectory>(parts.pools.reads)},
+                          .folder = parts.folder,
+                          .version = std::string(kVersion),
+                          .facts = facts_for_users});
   for (auto& service : built.services) parts.add_service(std::move(service));
   for (auto& service : built.background_services)
     parts.add_service(std::make_shared<OnLoop>(parts.consumer_executor, std::move(service)));
