@@ -6,8 +6,8 @@
 //   soon(): messages were lost, or the neighbour has been filled itself ──▶ due, a second after the last time
 //   no neighbour any more  ──▶ forgotten
 //
-// A neighbour is asked about one topic at a time. One that gives no answer at all, because it speaks gossip
-// alone, is left in peace for a while.
+// A neighbour is asked about one topic at a time. One that gives no answer several times, because it speaks
+// gossip alone, is left in peace for a while; one that has died and is there again is not.
 //
 // Bounded: one entry for each neighbour in each topic; the library keeps a handful of neighbours in each.
 #pragma once
@@ -36,10 +36,11 @@ class FillSchedule {
   static constexpr std::chrono::seconds kGapMin{1};
   static constexpr std::chrono::seconds kRetryMost{60};
   static constexpr std::chrono::minutes kRestFor{5};
+  static constexpr int kUnansweredMax = 4;
 
   void add(const Pair& pair, SteadyTime now) {
     if (entries_.contains(pair)) return;
-    resting_.erase(pair.second);
+    answered(pair.second);
     entries_.emplace(pair, Entry{.due = now});
     queue_.emplace(now, pair);
   }
@@ -49,12 +50,13 @@ class FillSchedule {
     if (found == entries_.end()) return;
     queue_.erase({found->second.due, pair});
     entries_.erase(found);
+    answered(pair.second);
   }
 
   void soon(const Pair& pair, SteadyTime now) {
     const auto found = entries_.find(pair);
     if (found == entries_.end()) return;
-    resting_.erase(pair.second);
+    answered(pair.second);
     auto& entry = found->second;
     if (entry.is_under_way) {
       entry.again = true;
@@ -66,10 +68,9 @@ class FillSchedule {
   // The one that is due for the longest time, of neighbours that are not asked just now; it is under way
   // then.
   std::optional<Job> next(SteadyTime now) {
-    std::erase_if(resting_, [now](const auto& rest) { return rest.second <= now; });
     const auto found = std::find_if(queue_.begin(), queue_.end(), [&](const auto& place) {
       const auto& peer = place.second.second;
-      return place.first > now || (!asked_.contains(peer) && !resting_.contains(peer));
+      return place.first > now || (!asked_.contains(peer) && !is_resting(peer, now));
     });
     if (found == queue_.end() || found->first > now) return std::nullopt;
     const auto pair = found->second;
@@ -100,8 +101,12 @@ class FillSchedule {
     queue_.emplace(entry.due, pair);
   }
 
-  // The neighbour gave no answer.
-  void rest(const NodeId& peer, SteadyTime now) { resting_.insert_or_assign(peer, now + kRestFor); }
+  // The neighbour gave no answer, or one.
+  void unanswered(const NodeId& peer, SteadyTime now) {
+    auto& silence = silent_[peer];
+    if (++silence.times >= kUnansweredMax) silence.rests_until = now + kRestFor;
+  }
+  void answered(const NodeId& peer) { silent_.erase(peer); }
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
@@ -115,6 +120,15 @@ class FillSchedule {
     std::chrono::seconds wait = kGapMin;
   };
 
+  struct Silence {
+    int times = 0;
+    SteadyTime rests_until{};
+  };
+  [[nodiscard]] bool is_resting(const NodeId& peer, SteadyTime now) const {
+    const auto found = silent_.find(peer);
+    return found != silent_.end() && now < found->second.rests_until;
+  }
+
   void move(const Pair& pair, Entry& entry, SteadyTime due) {
     queue_.erase({entry.due, pair});
     entry.due = due;
@@ -124,7 +138,7 @@ class FillSchedule {
   std::map<Pair, Entry> entries_;
   std::set<std::pair<SteadyTime, Pair>> queue_;  // those that are not under way
   std::set<NodeId> asked_;                       // of the jobs under way
-  std::map<NodeId, SteadyTime> resting_;         // until when
+  std::map<NodeId, Silence> silent_;
 };
 
 }  // namespace todoke::gossip

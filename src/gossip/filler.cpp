@@ -128,7 +128,13 @@ void Filler::follow_neighbours(SteadyTime now) {
   for (const auto& pair : pairs_) {
     if (!pairs.contains(pair)) schedule_.remove(pair);
   }
-  for (const auto& pair : pairs) schedule_.add(pair, now);
+  for (const auto& pair : pairs) {
+    if (pairs_.contains(pair)) continue;
+    schedule_.add(pair, now);
+    // To that node this one may be an old neighbour whose restart it did not notice.
+    const auto topic = topics_.find(pair.first);
+    if (topic != topics_.end() && told_.contains(topic->second.id)) has_news({topic->second.id});
+  }
   pairs_ = std::move(pairs);
 }
 
@@ -154,6 +160,7 @@ void Filler::tell_news(SteadyTime now) {
   news_at_ = now;
   std::vector<std::string> later;
   for (const auto& topic : news) {
+    told_.insert(topic);
     if (tells_.running() >= kTellsMax) {
       later.push_back(topic);
       continue;
@@ -221,8 +228,9 @@ Task<Filler::Step> Filler::fill_span(const Fill& fill, const FillSpan& span) {
   for (;;) {
     metrics_.fill_rounds.add();
     const auto answer = co_await ask(fill.peer, std::move(question));
-    if (!answer) schedule_.rest(fill.peer, clock_.steady());
+    if (!answer) schedule_.unanswered(fill.peer, clock_.steady());
     if (!answer || answer->size() != 1) co_return Step::stopped;
+    schedule_.answered(fill.peer);
     const auto& reply = answer->front();
     if (reply.verb == Verb::neg_err && reply.text.starts_with("blocked:")) co_return Step::too_many;
     if (reply.verb != Verb::neg_msg) co_return Step::stopped;

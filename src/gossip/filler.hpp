@@ -135,6 +135,7 @@ class Filler {
   std::uint64_t neighbours_version_ = 0;
   std::set<FillSchedule::Pair> pairs_;
   SteadyTime news_at_{};
+  HashSet<std::string> told_;  // topics that neighbours were told of; bounded as the topics of the node
   FillSchedule schedule_;
   FillServer server_;
   Asking asking_;

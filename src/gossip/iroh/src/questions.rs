@@ -104,11 +104,16 @@ pub struct Asking {
 
 impl Asking {
     pub async fn ask(&self, endpoint: &Endpoint, peer: EndpointId, question: &[u8]) -> Outcome<Vec<u8>> {
-        let connection = self.connection_to(endpoint, peer).await?;
-        let (mut send, mut receive) = connection.open_bi().await?;
-        timeout(TRANSFER_MAX, send.write_all(question)).await??;
-        send.finish()?;
-        Ok(timeout(ANSWER_WITHIN, receive.read_to_end(ANSWER_MAX)).await??)
+        if let Some(connection) = self.open_to(peer.as_bytes()) {
+            let answer = put(&connection, question).await;
+            // Where it has ended, the other process may have died since the last question.
+            if answer.is_ok() || connection.close_reason().is_none() {
+                return answer;
+            }
+        }
+        let connection = timeout(CONNECT_MAX, endpoint.connect(peer, FILL_ALPN)).await??;
+        self.connections.lock().unwrap().insert(*peer.as_bytes(), connection.clone());
+        put(&connection, question).await
     }
 
     fn open_to(&self, peer: &Id) -> Option<Connection> {
@@ -116,13 +121,11 @@ impl Asking {
         connections.retain(|_, connection| connection.close_reason().is_none());
         connections.get(peer).cloned()
     }
+}
 
-    async fn connection_to(&self, endpoint: &Endpoint, peer: EndpointId) -> Outcome<Connection> {
-        if let Some(connection) = self.open_to(peer.as_bytes()) {
-            return Ok(connection);
-        }
-        let connection = timeout(CONNECT_MAX, endpoint.connect(peer, FILL_ALPN)).await??;
-        self.connections.lock().unwrap().insert(*peer.as_bytes(), connection.clone());
-        Ok(connection)
-    }
+async fn put(connection: &Connection, question: &[u8]) -> Outcome<Vec<u8>> {
+    let (mut send, mut receive) = connection.open_bi().await?;
+    timeout(TRANSFER_MAX, send.write_all(question)).await??;
+    send.finish()?;
+    Ok(timeout(ANSWER_WITHIN, receive.read_to_end(ANSWER_MAX)).await??)
 }
