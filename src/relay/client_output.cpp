@@ -7,6 +7,7 @@
 
 #include "net/frame.hpp"
 #include "nostr/replies.hpp"
+#include "relay/page_turns.hpp"
 
 namespace todoke::relay {
 namespace {
@@ -82,7 +83,8 @@ void ClientOutput::send_slice() {
   while (!waiting_.empty() && bytes < kSliceBytes) bytes += send_next();
   if (waiting_.empty()) return;
   slice_posted_ = true;
-  asio::post(connection_->executor(), [self = shared_from_this()] { self->send_slice(); });
+  const auto executor = connection_->executor();
+  PageTurns::of(executor).wait(executor, [self = shared_from_this()] { self->send_slice(); });
 }
 
 std::size_t ClientOutput::send_next() {

@@ -87,6 +87,32 @@ TEST_F(ClientOutputTest, LoopDoesOtherWorkBetweenTheSlicesOfAPage) {
   EXPECT_EQ(pages_done, 1);
 }
 
+TEST_F(ClientOutputTest, LoopDoesOtherWorkBetweenTheSlicesOfPagesOfManyClients) {
+  std::vector<std::shared_ptr<Connection>> connections{connection};
+  std::vector<std::shared_ptr<ClientOutput>> outputs{output};
+  for (int i = 0; i < 19; ++i) {
+    connections.push_back(std::make_shared<Connection>(io.get_executor()));
+    outputs.push_back(std::make_shared<ClientOutput>(connections.back(), memory, "192.0.2.1", [] {}));
+  }
+  const auto queued = [&] {
+    std::size_t bytes = 0;
+    for (const auto& one : connections) bytes += one->queued;
+    return bytes;
+  };
+  for (const auto& one : outputs)
+    one->add_page(nostr::SubId::from("s").value(), std::vector<LiveEventPtr>(9, live), "EOSE s");
+  std::vector<std::size_t> queued_before_each{queued()};
+  std::function<void()> look = [&] {
+    queued_before_each.push_back(queued());
+    if (connections.back()->sent.size() < 10) asio::post(io, look);
+  };
+  asio::post(io, look);
+  io.run();
+  for (std::size_t i = 1; i < queued_before_each.size(); ++i)
+    EXPECT_LE(queued_before_each[i] - queued_before_each[i - 1], ClientOutput::kSliceBytes + 2 * kEventBytes);
+  for (const auto& one : connections) EXPECT_EQ(one->sent.size(), 10U);
+}
+
 TEST_F(ClientOutputTest, WhatComesBehindAPageKeepsItsPlace) {
   add_frame("before");
   add_page("a", 10);
