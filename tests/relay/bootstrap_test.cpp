@@ -140,11 +140,11 @@ TEST_F(BootstrapTest, AChangeOfTheConfigurationIsSignedAtOnce) {
 
 TEST_F(BootstrapTest, OfSeveralProcessesOneSigns) {
   RelayRig first(NodeRigOptions{.roles = {}, .flags = flags(), .database = database});
+  const auto author = node_key();
+  const auto descriptor = await_ids(first, author, 39000, 1);
   auto other_name = flags();
   other_name.emplace_back("bootstrap.jurisdiction", "elsewhere");
   RelayRig second(NodeRigOptions{.roles = {}, .flags = other_name, .database = database});
-  const auto author = node_key();
-  const auto descriptor = await_ids(first, author, 39000, 1);
   take(first, topic('a'), true);
   await_ids(second, author, 39001, 2);
   EXPECT_EQ(await_ids(first, author, 39000, 1), descriptor);

@@ -221,6 +221,7 @@ TEST_F(UserRoutesTest, TheDocumentNamesEveryRouteAndTheNodeHasEveryRouteOfTheDoc
     const auto response = ask(rig, route, path_with(route), "", "");
     EXPECT_THAT(response.status, testing::AllOf(testing::Ne(405), testing::Ne(421), testing::Ne(500)))
         << name_of(route);
+    if (response.body.empty()) continue;  // nothing new to tell
     EXPECT_NE(member(response.body, "message"), "no such route") << name_of(route);
   }
 }
