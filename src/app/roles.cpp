@@ -263,11 +263,13 @@ std::vector<std::string> all_roles() {
 
 std::vector<const Role*> build_order(const std::vector<std::string>& names) {
   std::vector<const Role*> ordered;
+  std::vector<const Role*> later;
   for (const auto& name : names) {
-    ordered.push_back(find_role(name));
-    if (ordered.back() == nullptr) throw std::invalid_argument("no role " + name);
+    const auto* role = find_role(name);
+    if (role == nullptr) throw std::invalid_argument("no role " + name);
+    (role->publishes ? later : ordered).push_back(role);
   }
-  std::stable_partition(ordered.begin(), ordered.end(), [](const Role* role) { return !role->publishes; });
+  ordered.insert(ordered.end(), later.begin(), later.end());
   return ordered;
 }
 

@@ -29,7 +29,7 @@ Task<std::vector<SignedEvent>> Directory::nodes(Deadline deadline) {
 
 Task<std::vector<SignedEvent>> Directory::topic_services(std::string topic, Deadline deadline) {
   const auto lease = co_await pool_.acquire(deadline);
-  const auto rows = co_await lease->query(sql::kTopicServices, {std::move(topic)}, deadline);
+  const auto rows = co_await lease->query(sql::kTopicServices, {topic}, deadline);
   co_return signed_events(rows);
 }
 

@@ -77,7 +77,7 @@ Task<void> RightsBook::read(pg::Connection& connection, KeyList keys, std::uint6
 Task<bool> RightsBook::spend_search(nostr::Pubkey key, std::string request) {
   const auto deadline = Deadline::after(kRightsReadMax);
   const auto lease = co_await pool_.acquire(deadline);
-  pg::Params params(key.hex(), std::move(request));
+  pg::Params params(key.hex(), request);
   const auto spent = co_await lease->query(sql::kSpendSearch, std::move(params), deadline);
   co_return spent.one().get<bool>(0);
 }

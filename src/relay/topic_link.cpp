@@ -30,7 +30,7 @@ Task<LinkPlace> link_some(pg::Connection& connection, std::string topic, LinkPla
 }
 
 Task<void> mark_ingested(pg::Connection& connection, std::string topic, Deadline deadline) {
-  co_await connection.query(sql::kMarkIngested, {std::move(topic)}, deadline);
+  co_await connection.query(sql::kMarkIngested, {topic}, deadline);
 }
 
 }  // namespace todoke::relay

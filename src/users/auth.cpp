@@ -41,7 +41,7 @@ Task<net::Response> give_challenge(const Desk& desk, const api::Call& call) {
 // The challenge that the event answers; refused: what the caller is told.
 tl::expected<std::string, net::Response> answered_challenge(const Desk& desk, const api::Call& call,
                                                             const nostr::Event& event) {
-  const auto challenge = std::string(event.first_value("challenge").value_or(""));
+  std::string challenge(event.first_value("challenge").value_or(""));
   if (const auto broken =
           nostr::broken_auth(event, challenge, desk.target_of(call.request), seconds_of(desk.now())))
     return tl::unexpected(auth_failed(text_of(*broken)));

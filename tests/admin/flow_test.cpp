@@ -22,9 +22,9 @@ class AdminFlowTest : public testing::Test {
   // Asks at the same time; how many answers there were of each status.
   std::map<int, int> at_once(const std::vector<std::pair<std::string, std::string>>& posts) {
     std::vector<std::future<int>> asked;
-    for (const auto& [path, body] : posts) {
-      asked.push_back(std::async(std::launch::async,
-                                 [&, path = path, body = body] { return rig.post(path, body).status; }));
+    for (const auto& post : posts) {
+      asked.push_back(
+          std::async(std::launch::async, [&] { return rig.post(post.first, post.second).status; }));
     }
     std::map<int, int> statuses;
     for (auto& answer : asked) ++statuses[answer.get()];

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json_value.hpp"
+#include "harness/await.hpp"
 #include "harness/nostr_client.hpp"
 #include "harness/todoke_process.hpp"
 
@@ -55,6 +56,9 @@ TEST(GossipProcess, TwoPastedPeerStringsMakeALineThatMissesNothingWhenItsMiddleI
   b = std::make_unique<TodokeUp>(folder_b.path());
   b->wait_ready();
   b->wait_for_metric(kNeighbours, 2);
+  // C may take its connection to the killed process for alive as long as one may be silent: half a minute.
+  const auto stored = "SELECT count(*) FROM cn_relay.events WHERE event_id = '" + missed.id().hex() + "'";
+  wait_until("what was missed at C", [&] { return c.sql(stored) == "1"; });
   EXPECT_EQ(id_in(at_c.live("live")), missed.id().hex());
   const auto second = note(SecretKey::generate(), "second");
   EXPECT_TRUE(at_a.publish(second).accepted);

@@ -238,7 +238,8 @@ impl Node {
             .map_err(|e| other(&e))?;
         let listener = Arc::new(options.listener);
         let asked = Arc::new(Asked::default());
-        let questions = Questions { asked: asked.clone(), listener: listener.clone() };
+        let asking = Arc::new(Asking::default());
+        let questions = Questions { asked: asked.clone(), asking: asking.clone(), listener: listener.clone() };
         let (endpoint, gossip, router) = runtime
             .block_on(async {
                 let endpoint = builder.bind().await?;
@@ -261,7 +262,7 @@ impl Node {
             lookup,
             door,
             shared,
-            asking: Arc::default(),
+            asking,
             asked,
             message_bytes_max: options.message_bytes_max,
             numbers: AtomicU64::new(0),

@@ -55,6 +55,7 @@ impl Asked {
 #[derive(Clone)]
 pub struct Questions {
     pub asked: Arc<Asked>,
+    pub asking: Arc<Asking>,
     pub listener: Arc<Listener>,
 }
 
@@ -67,6 +68,8 @@ impl std::fmt::Debug for Questions {
 impl ProtocolHandler for Questions {
     async fn accept(&self, connection: Connection) -> Result<(), AcceptError> {
         let peer = *connection.remote_id().as_bytes();
+        // It may be the successor of the process that we have a connection to, which may be dead.
+        self.asking.forget(&peer);
         while let Ok(Ok((send, receive))) = timeout(QUIET_MAX, connection.accept_bi()).await {
             // A question that fails ends its stream alone, and the other side hears of it.
             let _ = self.serve(&peer, send, receive).await;
@@ -114,6 +117,11 @@ impl Asking {
         let connection = timeout(CONNECT_MAX, endpoint.connect(peer, FILL_ALPN)).await??;
         self.connections.lock().unwrap().insert(*peer.as_bytes(), connection.clone());
         put(&connection, question).await
+    }
+
+    /// The next question goes over a new connection; those that are under way stay on theirs.
+    fn forget(&self, peer: &Id) {
+        self.connections.lock().unwrap().remove(peer);
     }
 
     fn open_to(&self, peer: &Id) -> Option<Connection> {
