@@ -8,9 +8,10 @@ std::string topic(char digit) {
   return "kukuri:" + std::string(64, digit);
 }
 
-void enable_topic(RelayRig& rig, const std::string& topic_id) {
-  rig.sql(fmt::format("INSERT INTO cn_relay.node_subscriptions (topic_id, ref_count) VALUES ('{}', 1)",
-                      topic_id));
+void enable_topic(RelayRig& rig, const std::string& topic_id, std::string_view policy) {
+  rig.sql(fmt::format(
+      "INSERT INTO cn_relay.node_subscriptions (topic_id, ref_count, ingest_policy) VALUES ('{}', 1, '{}')",
+      topic_id, policy));
   NostrClient client(rig.url());
   const auto known = await(
       [&] { return client.stored(fmt::format(R"({{"#t":["{}"],"limit":0}})", topic_id)).closed.empty(); });

@@ -42,7 +42,7 @@ inline net::WsClientOptions large_messages() {
 // A topic id that nobody has enabled yet: kukuri: and 64 times the digit.
 std::string topic(char digit);
 // Enables a topic and waits until the relay knows: a REQ for it is answered.
-void enable_topic(RelayRig& rig, const std::string& topic_id);
+void enable_topic(RelayRig& rig, const std::string& topic_id, std::string_view policy = "{}");
 
 // Gives a key an active subscription to a topic, as an approved request does. Rights that a relay has read
 // are read again a moment later.

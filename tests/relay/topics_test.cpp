@@ -6,6 +6,9 @@
 namespace todoke::test {
 namespace {
 
+// An ingest_policy that leaves alone what is stored already.
+constexpr std::string_view kNothingOld = R"({"allow_backfill":false})";
+
 class TopicPolicyTest : public TopicsTest {
  protected:
   static std::string of(const std::string& topic_id) { return fmt::format(R"({{"#t":["{}"]}})", topic_id); }
@@ -89,8 +92,8 @@ TEST_F(TopicPolicyTest, EventIsLinkedAndLoggedForItsEnabledTopicsOnly) {
   EXPECT_THAT(client.stored(both).ids, ElementsAre(hex_of(event)));
   EXPECT_EQ(client.count("c", both), R"(["COUNT","c",{"count":1}])");
   EXPECT_EQ(client.count("c", kGlobal + ("," + of(enabled))), R"(["COUNT","c",{"count":1}])");
-  // What is enabled later does not get it afterwards.
-  enable_topic(rig, other);
+  // A topic that is enabled later and takes nothing old does not get it afterwards.
+  enable_topic(rig, other, kNothingOld);
   EXPECT_EQ(client.count("c", of(other)), R"(["COUNT","c",{"count":0}])");
   EXPECT_THAT(client.stored(of(other)).ids, IsEmpty());
 }
@@ -99,7 +102,7 @@ TEST_F(TopicPolicyTest, FilterWithTopicAndTagFindsOnlyWhatIsLinked) {
   const auto other = topic('2');
   const auto event = global_note(alice, "", {{"t", other}, {"x", "1"}});
   store(event);
-  enable_topic(rig, other);
+  enable_topic(rig, other, kNothingOld);
   EXPECT_THAT(client.stored(fmt::format(R"({{"#t":["{}"],"#x":["1"]}})", other)).ids, IsEmpty());
   EXPECT_THAT(client.stored(fmt::format(R"({{"#t":["{}"],"ids":["{}"]}})", other, hex_of(event))).ids,
               IsEmpty());
