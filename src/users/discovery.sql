@@ -41,7 +41,7 @@ ORDER BY n.ref_count DESC, n.topic_id LIMIT $1;
 -- reply counts 1, a repost 0.7, a reaction 0.5, half as much after a quarter of the window; what one author does several times
 -- counts once. Of each topic the newest $3 of such events count.
 --
--- Plan: of each topic a walk down topic_links_time that ends at the limit or the window; of each event there one probe of the
+-- Written for this plan: of each topic a walk down topic_links_time that ends at the limit or the window; of each event there one probe of the
 -- partition that holds it, for its tags. Those that are aimed at are looked up after the best were chosen.
 -- name: compute_trends
 WITH signals AS MATERIALIZED (
@@ -92,7 +92,7 @@ ORDER BY r.topic_id, r.place;
 -- Topics for a key: by their name, by how many of its contacts have written there within 30 days, by how many use them. What is
 -- public alone counts: who subscribes to what is nobody's business. $2: the name that is looked for, in its normal form, or ''.
 --
--- Plan: one walk over the topics that the node takes, for the 20 candidates; for each and each of 100 contacts a probe of
+-- Written for this plan: one walk over the topics that the node takes, for the 20 candidates; for each and each of 100 contacts a probe of
 -- topic_links_author.
 -- name: suggest_topics
 WITH contacts AS MATERIALIZED (

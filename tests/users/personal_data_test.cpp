@@ -1,8 +1,4 @@
 // Copies and deletions of what is stored about a person.
-#include <archive.h>
-#include <archive_entry.h>
-#include <map>
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +6,7 @@
 #include "base/text.hpp"
 #include "harness/nostr_client.hpp"
 #include "users/rig.hpp"
+#include "users/test_support.hpp"
 
 namespace todoke::test {
 namespace {
@@ -17,24 +14,7 @@ namespace {
 using nostr::Event;
 using testing::HasSubstr;
 using testing::Not;
-
-// The names and contents of the files.
-std::map<std::string, std::string> unzipped(const std::string& zip) {
-  std::map<std::string, std::string> files;
-  auto* reader = archive_read_new();
-  archive_read_support_format_zip(reader);
-  EXPECT_EQ(archive_read_open_memory(reader, zip.data(), zip.size()), ARCHIVE_OK);
-  archive_entry* entry = nullptr;
-  while (archive_read_next_header(reader, &entry) == ARCHIVE_OK) {
-    auto& content = files[archive_entry_pathname(entry)];
-    std::string piece(4'096, '\0');
-    la_ssize_t size = 0;
-    while ((size = archive_read_data(reader, piece.data(), piece.size())) > 0)
-      content.append(piece, 0, static_cast<std::size_t>(size));
-  }
-  archive_read_free(reader);
-  return files;
-}
+using users::unzipped;
 
 class PersonalDataTest : public testing::Test {
  protected:
